@@ -361,6 +361,7 @@ private:
   /// with the same readers; false if there are none. (A device has horizontal kernels for that, and groups of a
   /// recurrence are phases.)
   bool fuseBeside() {
+    constexpr size_t mostPartners = 64; // what is further away is out of cache, and thousands would ask each other
     if (context.hasDevice || isa<RecurrenceOp>(block.getParentOp()))
       return false;
     bool hasChanged = false;
@@ -368,7 +369,7 @@ private:
     SmallVector<unsigned> row; // the group before, and those before it
     for (unsigned number : getOrderWithEarlyResults()) {
       SmallVector<unsigned> partners;
-      for (unsigned member : row)
+      for (unsigned member : ArrayRef(row).take_back(mostPartners))
         if (member == row.back() || order.getLater(member) == order.getLater(number))
           partners.push_back(member);
       row = partners;
@@ -395,14 +396,25 @@ private:
     return hasChanged;
   }
 
+  /// The indices of one load of the node, which other nodes that read the same elements have, too.
+  static Attribute getSomeIndices(Operation *node) {
+    Attribute least;
+    node->walk([&](LoadOp load) {
+      Attribute indices = load.getIndices();
+      if (!least || indices.getAsOpaquePointer() < least.getAsOpaquePointer())
+        least = indices;
+    });
+    return least;
+  }
+
   /// Merges reductions of the same elements, wherever they stand: before what reads one of them can join it alone.
   void mergeSums() {
-    llvm::DenseMap<Value, SmallVector<unsigned>> readers;
+    llvm::DenseMap<std::pair<Value, Attribute>, SmallVector<unsigned>> readers;
     for (unsigned number : order.getOrder()) {
       const Group &group = entries[number].group;
       if (group.read.empty() || !isa<ReductionOp>(group.nodes[0]))
         continue;
-      SmallVector<unsigned> &others = readers[group.read.front()];
+      SmallVector<unsigned> &others = readers[{group.read.front(), getSomeIndices(group.nodes[0])}];
       auto merges = [&](unsigned o) { return canMergeSums(entries[o].group, group) && canFuseBeside(o, number); };
       if (auto partner = llvm::find_if(others, merges); partner != others.end())
         *partner = uniteBeside(*partner, number, {.kind = FusionKind::MergeBeside});

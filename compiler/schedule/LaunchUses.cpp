@@ -129,8 +129,12 @@ bool LaunchUses::isInPlace(BlockArgument read, BlockArgument written) {
 }
 
 int64_t LaunchUses::getBytes(Value buffer) {
-  auto type = cast<BufferType>(buffer.getType());
-  return type.getElementCount().evaluate(hints).value_or(0) * type.getElementBytes();
+  auto [found, isNew] = bytes.try_emplace(buffer, 0);
+  if (isNew) {
+    auto type = cast<BufferType>(buffer.getType());
+    found->second = type.getElementCount().evaluate(hints).value_or(0) * type.getElementBytes();
+  }
+  return found->second;
 }
 
 void forEachRow(Block &block, llvm::function_ref<bool(Operation *)> isNeutral,

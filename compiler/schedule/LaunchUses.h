@@ -62,6 +62,7 @@ private:
   SymbolValues hints;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Access>> accesses;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, bool> inPlace;
+  llvm::DenseMap<mlir::Value, int64_t> bytes;
 };
 
 /// Calls `visit` with the launches between which a block has nothing else that touches buffers, inner blocks' first.

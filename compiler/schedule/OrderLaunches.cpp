@@ -7,7 +7,8 @@
 // rise. One pass from first to last: what moves up makes room for what depends on it.
 // A result that may lie over an operand read for the last time counts once, as memory planning will have it.
 //
-// Cost: what lies between the two places of a launch, for each that may move.
+// Cost: what lies between the two places of a launch, for each that may gain by a move (`mayGain`): for others, such as
+// thousands of heads that need nothing of each other, their own accesses.
 //
 // Everything that is no launch (an if, a loop) keeps its place, and nothing moves across it.
 //
@@ -15,6 +16,7 @@
 
 #include "compiler/schedule/LaunchUses.h"
 #include "compiler/schedule/Passes.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -34,10 +36,13 @@ public:
 
   void order() {
     begin();
-    for (size_t from = 1; from < launches.size(); ++from) {
-      peakBefore[from] = std::max(peakBefore[from - 1], steps[from - 1].during);
-      if (size_t to = getEarliest(from); to != from)
+    for (size_t from = 0; from < launches.size(); ++from) {
+      LaunchOp launch = launches[from];
+      if (from > 0)
+        peakBefore[from] = std::max(peakBefore[from - 1], steps[from - 1].during);
+      if (size_t to = getEarliest(launch); to != from && mayGain(from, to))
         tryMove(from, to);
+      pass(launch);
     }
     placeInOrder(launches);
   }
@@ -56,12 +61,54 @@ private:
     }
   }
 
-  /// The first place where launch `from` finds all that it depends on done.
-  size_t getEarliest(size_t from) {
-    size_t to = from;
-    while (to > 0 && !uses.dependsOn(launches[from], launches[to - 1]))
-      --to;
+  /// The accesses to a buffer or argument by launches that have found their places.
+  struct Passed {
+    Operation *lastUser = nullptr, *lastWriter = nullptr;
+    unsigned accesses = 0;
+  };
+
+  void pass(LaunchOp launch) {
+    auto isBehind = [&](Operation *last) { return !last || places[last] < places[launch]; };
+    for (const LaunchUses::Access &access : uses.getAccesses(launch)) {
+      Passed &known = passed[access.root];
+      ++known.accesses;
+      if (isBehind(known.lastUser))
+        known.lastUser = launch;
+      if (access.writes && isBehind(known.lastWriter))
+        known.lastWriter = launch;
+    }
+  }
+
+  /// The first place where the next launch finds all that it depends on done.
+  size_t getEarliest(LaunchOp launch) {
+    size_t to = 0;
+    for (const LaunchUses::Access &access : uses.getAccesses(launch)) {
+      Passed known = passed.lookup(access.root);
+      if (Operation *last = access.writes ? known.lastUser : known.lastWriter)
+        to = std::max(to, places[last] + 1);
+    }
     return to;
+  }
+
+  /// Whether moving launch `from` up to place `to` may save bytes x steps. What lives at place `from` but not yet at
+  /// `to` begins one step later then, what lives at `to` alone ends one later. What the launch begins, and others end,
+  /// lives longer by the whole way; what it ends, less long by so much at most, and the result of the launch that ends
+  /// it then may lie over it.
+  bool mayGain(size_t from, size_t to) {
+    int64_t distance = int64_t(from - to), gain = steps[from].before - steps[to].before;
+    llvm::SmallMapVector<Value, unsigned, 8> accesses;
+    for (const LaunchUses::Access &access : uses.getAccesses(launches[from]))
+      ++accesses[access.root];
+    for (auto [root, count] : accesses) {
+      LaunchUses::Around::Uses all = whole.buffers.lookup(root);
+      if (!all.isOwn)
+        continue;
+      unsigned before = passed.lookup(root).accesses;
+      bool isFirst = before == 0, isLast = before + count == all.all;
+      if (isFirst != isLast)
+        gain += uses.getBytes(root) * (isFirst ? -distance : distance + 1);
+    }
+    return gain > 0;
   }
 
   /// Moves launch `from` up to place `to` if that is worth it. Only the steps between the two know of it.
@@ -113,6 +160,7 @@ private:
   SmallVector<int64_t> peakBefore, peakBehind; // of the steps before each, and from each on
   DenseMap<Operation *, size_t> places;
   DenseMap<Value, SmallVector<Operation *>> users; // once for each access
+  DenseMap<Value, Passed> passed;
 };
 
 struct OrderLaunches : ptc::impl::OrderLaunchesBase<OrderLaunches> {

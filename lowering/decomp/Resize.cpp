@@ -498,17 +498,40 @@ Value resampleAll(NodeContext &n, Value x, llvm::ArrayRef<Axis> axes, const Samp
   return y;
 }
 
-/// The size that a scale gives: floor(in * scale), with the quotient of small integers that the scale stands for.
+/// The size that a scale gives: floor(in * scale) of floats in f32, whose product is rounded, as onnxruntime has
+/// it. So 10 elements become 13 by a scale of 1.3, which is 1.29999995, and 90 become 116. (ONNX says no type; its
+/// reference takes f64, and makes 12 of 10.)
+int64_t scaledSize(int64_t in, double scale) { return int64_t(std::floor(float(in) * float(scale))); }
+
+/// Whether floor(in * numerator / denominator) is that size wherever `in` is in the range, up to the largest images.
+bool isScaledSize(ExprRange in, int64_t numerator, int64_t denominator, double scale) {
+  constexpr int64_t largest = 1 << 16;
+  for (int64_t size = std::max<int64_t>(in.min, 0); size <= std::min(in.max, largest); ++size)
+    if (size * numerator / denominator != scaledSize(size, scale))
+      return false;
+  return true;
+}
+
+/// The same as an expression, with the quotient of small integers that the scale stands for, if it gives that size.
 std::optional<Expr> scaledSize(NodeContext &n, Expr in, double scale) {
   if (in.isConstant())
-    return n.expr(int64_t(std::floor(in.getValue() * scale)));
+    return n.expr(scaledSize(in.getValue(), scale));
   constexpr int64_t largestDenominator = 1024;
   for (int64_t denominator = 1; denominator <= largestDenominator; ++denominator) {
     double numerator = std::round(scale * double(denominator));
-    if (float(numerator / double(denominator)) == float(scale))
-      return n.shapes.simplify((in * int64_t(numerator)).floorDiv(denominator));
+    if (float(numerator / double(denominator)) != float(scale))
+      continue;
+    if (!isScaledSize(n.shapes.range(in), int64_t(numerator), denominator, scale))
+      return std::nullopt;
+    return n.shapes.simplify((in * int64_t(numerator)).floorDiv(denominator));
   }
   return std::nullopt;
+}
+
+/// The same where the program computes it, by a scale in f32.
+Expr findScaledSize(NodeContext &n, Expr in, Value scale) {
+  Value size = n.mul(n.convertLike(n.fromExprs(in, n.si64(), /*isScalar=*/true), scale), scale);
+  return n.bind(n.convert(n.unary<FloorOp>(size), n.si64()), Expr());
 }
 
 } // namespace
@@ -566,8 +589,7 @@ static Value resizeByFoundScales(NodeContext &n, Value x, Value scales, llvm::Ar
       entry.scale = known->front();
     } else {
       entry.factor = guardScale(n, n.convert(scale, wide));
-      Value size = n.mul(n.convert(n.fromExprs(in, n.si64(), /*isScalar=*/true), wide), entry.factor);
-      entry.out = n.bind(n.convert(n.unary<FloorOp>(size), n.si64()), Expr());
+      entry.out = findScaledSize(n, in, n.convertLike(entry.factor, scale));
     }
     resized.push_back(entry);
   }
@@ -594,11 +616,11 @@ static Value resizeByScales(NodeContext &n, Value x, size_t input, llvm::ArrayRe
   for (auto [i, axis] : llvm::enumerate(axes)) {
     if (!isScale((*scales)[i]))
       return failOnScale(n, (*scales)[i]);
-    std::optional<Expr> out = scaledSize(n, n.dim(x, axis), (*scales)[i]);
+    Expr in = n.dim(x, axis);
+    std::optional<Expr> out = scaledSize(n, in, (*scales)[i]);
     if (!out)
-      return n.fail(DiagId::DimMismatch, n.has("scales") ? "a number of 'scales'" : "a number of the input 'scales'",
-                    (*scales)[i], "the size that it gives", "one that cannot be expressed");
-    Axis entry{axis, n.dim(x, axis), *out, (*scales)[i]};
+      out = findScaledSize(n, in, n.scalar((*scales)[i], mlir::Float32Type::get(n.getContext())));
+    Axis entry{axis, in, *out, (*scales)[i]};
     setRegion(entry, regions, i, axes.size());
     resized.push_back(entry);
   }

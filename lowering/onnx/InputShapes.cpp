@@ -104,8 +104,8 @@ static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reas
 
 bool InputShapes::bind(StringRef option, const NamedDim &dim, SymbolBounds value) {
   if (dim.fixed)
-    return (value.min <= dim.fixed && dim.fixed <= value.max) ||
-           reject(option, dim.words + " is " + Twine(dim.fixed) + " in the model",
+    return (value.min <= *dim.fixed && *dim.fixed <= value.max) ||
+           reject(option, dim.words + " is " + Twine(*dim.fixed) + " in the model",
                   "--dynamic=on makes the sizes in the file free");
   auto [entry, isNew] = bounds.try_emplace(dim.key, value);
   SymbolBounds &known = entry->second;
@@ -118,10 +118,15 @@ static const ValueInfoProto *findInput(Inputs inputs, StringRef name) {
   return found == inputs.end() ? nullptr : *found;
 }
 
-int64_t InputShapes::fixedSize(const ValueInfoProto &input, unsigned axis) const {
+/// The size that the file gives the dim; 0 is one, of a tensor without elements.
+static std::optional<int64_t> sizeInFile(const ValueInfoProto &input, unsigned axis) {
   const onnx::TensorShapeProto &shape = input.type().tensor_type().shape();
-  bool isFixed = dynamic != DynamicDims::On && int(axis) < shape.dim_size();
-  return isFixed ? std::max<int64_t>(shape.dim(axis).dim_value(), 0) : 0;
+  bool isGiven = int(axis) < shape.dim_size() && shape.dim(axis).has_dim_value() && shape.dim(axis).dim_value() >= 0;
+  return isGiven ? std::optional(shape.dim(axis).dim_value()) : std::nullopt;
+}
+
+std::optional<int64_t> InputShapes::fixedSize(const ValueInfoProto &input, unsigned axis) const {
+  return dynamic == DynamicDims::On ? std::nullopt : sizeInFile(input, axis);
 }
 
 InputShapes::NamedDim InputShapes::dimAt(const ValueInfoProto &input, unsigned axis) const {
@@ -147,7 +152,7 @@ std::optional<InputShapes::NamedDim> InputShapes::findDim(StringRef option, Stri
     for (int i = 0; i < input->type().tensor_type().shape().dim_size(); ++i) {
       StringRef other = dimName(*input, i);
       if (!other.empty() && other == name)
-        return NamedDim{name.str(), 0};
+        return NamedDim{name.str()};
       if (other.empty() && makeIdentifier(input->name() + "_" + std::to_string(i)) == name) // as headers call it
         return dimAt(*input, i);
       if (!other.empty() && !llvm::is_contained(known, other))
@@ -176,7 +181,7 @@ bool InputShapes::checkBucket(StringRef option, const NamedDim &dim, ArrayRef<in
   if (dynamic == DynamicDims::Off)
     return reject(option, "--dynamic=off leaves no dim free", "leave one of the two out");
   if (dim.fixed)
-    return reject(option, dim.words + " is " + Twine(dim.fixed) + " in the model, there is nothing to choose",
+    return reject(option, dim.words + " is " + Twine(*dim.fixed) + " in the model, there is nothing to choose",
                   "--dynamic=on makes the sizes in the file free");
   auto bound = bounds.find(dim.key);
   SymbolBounds range = bound == bounds.end() ? SymbolBounds() : bound->second;
@@ -286,9 +291,8 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
   SmallVector<Expr> dims;
   for (unsigned axis = 0; axis < rank; ++axis) {
     std::string key = dimKey(input, axis);
-    int64_t fixed = fixedSize(input, axis);
-    if (fixed) {
-      dims.push_back(shapes.constant(fixed));
+    if (std::optional<int64_t> fixed = fixedSize(input, axis)) {
+      dims.push_back(shapes.constant(*fixed));
       continue;
     }
     auto bound = bounds.find(key);
@@ -306,8 +310,9 @@ std::optional<SmallVector<Expr>> InputShapes::dimsOf(const ValueInfoProto &input
       std::string wanted =
           name.empty() ? makeIdentifier(input.name() + "_" + std::to_string(axis)) : makeIdentifier(name);
       SymbolBounds limits;
-      int64_t inFile = int(axis) < type.shape().dim_size() ? type.shape().dim(axis).dim_value() : 0;
-      limits.hint = inFile > 0 ? inFile : defaultHint(type.shape(), axis);
+      std::optional<int64_t> inFile = sizeInFile(input, axis);
+      limits.hint = inFile.value_or(0) > 0 ? *inFile : defaultHint(type.shape(), axis);
+      limits.min = inFile == 0 ? 0 : limits.min;
       if (bound != bounds.end())
         limits = bound->second;
       symbol = shapes.declare(shapes.unusedName(wanted), limits);

@@ -12,11 +12,12 @@ namespace ptc::onnx_import {
 ///
 ///   named dim               a symbol of that name, shared by all inputs; a name that is no identifier, or that the
 ///                           expression language uses itself, is changed
-///   unnamed, 0, negative,   a symbol of its own: `<input>_<axis>`
+///   a size                  a constant, of 0 too: a tensor without elements
+///   unnamed, negative,      a symbol of its own: `<input>_<axis>`
 ///   or named '?'
 ///   pinned by the user      a constant; pinning one dim of a name pins the name
 ///
-/// DynamicDims::On takes a size in the file for a dim without a name, and for its hint.
+/// DynamicDims::On takes a size in the file for a dim without a name, and for its hint; one of 0 for its least size.
 class InputShapes {
 public:
   InputShapes(decomp::ShapeScope &shapes, mlir::Location loc, DynamicDims dynamic)
@@ -37,13 +38,13 @@ private:
   /// A dim that an option names: the key of its bounds, and its size if that is not free.
   struct NamedDim {
     std::string key;
-    int64_t fixed = 0;
+    std::optional<int64_t> fixed = {};
     std::string words = {}; // "dim 1 of 'x'", of a fixed one
   };
   std::optional<NamedDim> findDim(llvm::StringRef option, llvm::StringRef name,
                                   llvm::ArrayRef<const onnx::ValueInfoProto *> inputs);
   NamedDim dimAt(const onnx::ValueInfoProto &input, unsigned axis) const;
-  int64_t fixedSize(const onnx::ValueInfoProto &input, unsigned axis) const;
+  std::optional<int64_t> fixedSize(const onnx::ValueInfoProto &input, unsigned axis) const;
   bool readBucket(llvm::StringRef text, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs);
   bool checkBucket(llvm::StringRef option, const NamedDim &dim, llvm::ArrayRef<int64_t> sizes);
   bool readDim(llvm::StringRef option, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs);

@@ -53,7 +53,8 @@ struct Scores {
   double scale = 1;
   SmallVector<Mask> masks;
   std::optional<double> maskedScore;
-  SmallVector<Expr> batch; // batch dims at the softmax
+  SmallVector<Expr> batch;         // batch dims at the softmax
+  SmallVector<Location> locations; // of what scales and masks
 };
 
 class AttentionMatch {
@@ -75,7 +76,7 @@ private:
   }
   bool findGuard(SelectOp select);
   bool peel(Value value, Scores &scores);
-  bool peelSum(Value scoresSide, Value mask, Scores &scores);
+  bool peelSum(AddOp op, bool isSecond, Scores &scores);
   bool peelSelect(SelectOp op, Scores &scores);
   bool peelReshape(ReshapeOp op, Scores &scores);
   Value reshapeBatch(OpBuilder &b, Value value);
@@ -169,11 +170,13 @@ bool AttentionMatch::findSoftmax() {
 // Scores
 //===----------------------------------------------------------------------===//
 
-bool AttentionMatch::peelSum(Value scoresSide, Value mask, Scores &scores) {
+/// The scores are operand b of the sum if `isSecond`, else a.
+bool AttentionMatch::peelSum(AddOp op, bool isSecond, Scores &scores) {
   Scores attempt = scores;
-  if (!peel(scoresSide, attempt))
+  if (!peel(isSecond ? op.getB() : op.getA(), attempt))
     return false;
-  attempt.masks.push_back({mask});
+  attempt.masks.push_back({isSecond ? op.getA() : op.getB()});
+  attempt.locations.push_back(op.getLoc());
   scores = attempt;
   return true;
 }
@@ -188,6 +191,7 @@ bool AttentionMatch::peelSelect(SelectOp op, Scores &scores) {
       return refuse("masks put different values in place of scores");
     attempt.maskedScore = fill;
     attempt.masks.push_back({op.getCondition(), inverted});
+    attempt.locations.push_back(op.getLoc());
     scores = attempt;
     return true;
   }
@@ -218,6 +222,7 @@ bool AttentionMatch::peel(Value value, Scores &scores) {
     if (!scores.masks.empty())
       return refuse("the scores are scaled after a mask");
     scores.scale *= *factor;
+    scores.locations.push_back(op->getLoc());
     return true;
   };
   if (auto mul = dyn_cast<MulOp>(op)) {
@@ -229,7 +234,7 @@ bool AttentionMatch::peel(Value value, Scores &scores) {
     return divisor ? scaled(div.getA(), 1 / *divisor) : refuse("the scale is no constant");
   }
   if (auto add = dyn_cast<AddOp>(op))
-    return peelSum(add.getA(), add.getB(), scores) || peelSum(add.getB(), add.getA(), scores);
+    return peelSum(add, false, scores) || peelSum(add, true, scores);
   if (auto select = dyn_cast<SelectOp>(op))
     return peelSelect(select, scores);
   if (auto reshape = dyn_cast<ReshapeOp>(op))
@@ -258,13 +263,13 @@ bool AttentionMatch::findScores() {
 // Rewriting
 //===----------------------------------------------------------------------===//
 
-/// x without multiplications by constants below views; the constants go to `scale`.
-static Value stripScale(OpBuilder &b, Value x, double &scale) {
+/// x without multiplications by constants below views; the constants go to the scale.
+static Value stripScale(OpBuilder &b, Value x, Scores &scores) {
   Operation *op = x.getDefiningOp();
   if (!op || !hasUses(x, 1))
     return x;
   if (isa<ReshapeOp, TransposeOp>(op)) {
-    Value inner = stripScale(b, op->getOperand(0), scale);
+    Value inner = stripScale(b, op->getOperand(0), scores);
     if (inner == op->getOperand(0))
       return x;
     OpBuilder::InsertionGuard guard(b);
@@ -283,8 +288,9 @@ static Value stripScale(OpBuilder &b, Value x, double &scale) {
       factor = getSplat(div.getB());
     if (!factor)
       continue;
-    scale *= div ? 1 / *factor : *factor;
-    return stripScale(b, op->getOperand(swapped ? 1 : 0), scale);
+    scores.scale *= div ? 1 / *factor : *factor;
+    scores.locations.push_back(op->getLoc());
+    return stripScale(b, op->getOperand(swapped ? 1 : 0), scores);
   }
   return x;
 }
@@ -361,8 +367,11 @@ static Value zeroRows(OpBuilder &b, Location loc, Value rows, ArrayRef<int64_t> 
 
 void AttentionMatch::rewrite() {
   OpBuilder b(last);
-  Location loc = b.getFusedLoc({found.product.getLoc(), quotient.getLoc(), last.getLoc()});
-  Value q = stripScale(b, found.product.getLhs(), found.scale), k = stripScale(b, found.product.getRhs(), found.scale);
+  Value q = stripScale(b, found.product.getLhs(), found), k = stripScale(b, found.product.getRhs(), found);
+  SmallVector<Location> locations{found.product.getLoc()};
+  llvm::append_range(locations, found.locations);
+  locations.append({quotient.getLoc(), last.getLoc()});
+  Location loc = b.getFusedLoc(locations);
   SmallVector<int64_t> swap = llvm::to_vector(llvm::seq<int64_t>(0, getRank(k)));
   std::swap(swap[swap.size() - 1], swap[swap.size() - 2]);
   k = TransposeOp::create(b, loc, k, swap);

@@ -101,7 +101,23 @@ bool Body::holds(Expr condition) const {
 // Tensors
 //===----------------------------------------------------------------------===//
 
-void FunctionLowering::set(Value value, Tensor tensor) { values[value] = std::move(tensor); }
+void FunctionLowering::set(Value value, Tensor tensor) {
+  std::unique_ptr<Tensor> &place = values.back()[value];
+  if (place)
+    *place = std::move(tensor);
+  else
+    place = std::make_unique<Tensor>(std::move(tensor));
+}
+
+Tensor &FunctionLowering::get(Value value) {
+  for (const Values &region : llvm::reverse(values))
+    if (auto found = region.find(value); found != region.end()) {
+      if (&region != &values.back())
+        set(value, *found->second);
+      break;
+    }
+  return *values.back().at(value);
+}
 
 Value FunctionLowering::createBuffer(ArrayRef<Expr> dims, Type elementType, Location loc) {
   auto type = BufferType::get(context, dims, prim::getScalarType(elementType));
@@ -276,6 +292,35 @@ static bool shouldRealize(const Tensor &tensor, Value value) {
   return tensor.reads > 0 && (tensor.operations > 0 || tensor.reads > 2);
 }
 
+static bool isView(Operation *op) {
+  return isa<prim::BroadcastOp, prim::ReshapeOp, prim::TransposeOp, prim::SliceOp, prim::PadOp>(op);
+}
+
+/// Whether elements of the op's result are computed where they are read, unless it is realized.
+static bool isComputedWhereRead(Operation *op) {
+  return isView(op) || isa<prim::PointwiseOpInterface, prim::GatherOp, prim::GatherElementsOp, prim::GatherNdOp>(op);
+}
+
+/// Whether the node that `loc` names is among those of `whole`.
+static bool contains(Location whole, Location loc) {
+  auto fused = dyn_cast<FusedLoc>(whole);
+  return whole == loc ||
+         (fused && llvm::any_of(fused.getLocations(), [&](Location part) { return contains(part, loc); }));
+}
+
+/// Whether the op counts among those whose work its result is. Views of constants do not: equal ones of all nodes are
+/// one, which names but the first of them. Nor do views that a node ends with: what they show is computed where it
+/// lies.
+static bool isWork(Operation *op) {
+  if (!isView(op))
+    return true;
+  Operation *maker = op->getOperand(0).getDefiningOp(), *source = maker;
+  while (source && isView(source))
+    source = source->getOperand(0).getDefiningOp();
+  bool isOfConstant = source && source->hasTrait<OpTrait::ZeroOperands>();
+  return !isOfConstant && !(maker && contains(maker->getLoc(), op->getLoc()));
+}
+
 /// Notes whose work the results of `op` are, or that of its nodes (those behind `before`): its own and that of
 /// operands which it reads without a buffer between.
 void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
@@ -284,11 +329,13 @@ void FunctionLowering::traceOrigins(Operation *op, Operation *before) {
     for (Location origin : get(operand).origins)
       if (!llvm::is_contained(origins, origin))
         origins.push_back(origin);
-  if (!llvm::is_contained(origins, op->getLoc()))
+  if (isWork(op) && !llvm::is_contained(origins, op->getLoc()))
     origins.push_back(op->getLoc());
-  for (Value result : op->getResults())
-    if (Tensor &tensor = get(result); !tensor.buffer && op->getNumOperands())
+  if (isComputedWhereRead(op)) {
+    if (Tensor &tensor = get(op->getResult(0)); !tensor.buffer)
       tensor.origins = origins;
+    return;
+  }
   Block *block = builder.getInsertionBlock();
   for (Operation &node : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), block->end()))
     if (isNode(&node) && node.getLoc() == op->getLoc())

@@ -101,7 +101,8 @@ public:
   bool lowerView(mlir::Operation *op);
   /// Defines the result of a pointwise op, anew if it has been defined.
   void lowerPointwise(mlir::Operation *op);
-  Tensor &get(mlir::Value value) { return values.at(value); }
+  /// The tensor of a value, for this region alone. The reference stays valid while the region is lowered.
+  Tensor &get(mlir::Value value);
   void set(mlir::Value value, Tensor tensor);
   /// Writes the tensor to a buffer (once) and makes it a plain read of that. `loc` is for what has no origin.
   void realize(Tensor &tensor, mlir::Location loc);
@@ -134,7 +135,10 @@ public:
   SymbolRanges symbolRanges;
   SymbolValues symbolHints;
   std::optional<llvm::StringMap<Expr>> upperBounds; // of what ops of the function bind, once a branch has asked for it
-  llvm::DenseMap<mlir::Value, Tensor> values;
+  /// Of each region that is being lowered, the outermost first: its own values, and those of outer ones that it uses.
+  /// What is realized inside is not seen outside.
+  using Values = llvm::DenseMap<mlir::Value, std::unique_ptr<Tensor>>;
+  llvm::SmallVector<Values> values = llvm::SmallVector<Values>(1);
   llvm::DenseMap<mlir::Value, mlir::Value> weightBuffers;
   llvm::SmallPtrSet<mlir::Operation *, 4> appends; // concats whose operands a loop writes behind its state
 };

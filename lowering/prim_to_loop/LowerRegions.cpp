@@ -60,12 +60,11 @@ LogicalResult FunctionLowering::lowerRegion(Region &from, Region &to,
                                             function_ref<LogicalResult(Operation *yield)> storeYielded) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToEnd(&to.front());
-  // What is realized inside must not be seen outside.
-  llvm::DenseMap<Value, Tensor> outer = values;
+  values.emplace_back();
   LogicalResult result = lowerBlock(from.front());
   if (succeeded(result))
     result = storeYielded(from.front().getTerminator());
-  values = std::move(outer);
+  values.pop_back();
   return result;
 }
 

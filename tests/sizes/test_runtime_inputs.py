@@ -122,6 +122,20 @@ class RuntimeInputs(unittest.TestCase):
                 for s in (ints(1, 2, 16, 24), ints(1, 2, 5, 7), ints(1, 2, 1, 3)):
                     sized.check(self, x=sparse(1, 2, 8, 12), s=s)
 
+    def test_resize_by_scales_that_no_float_is(self):
+        """Products are rounded in f32, whether width and scales are known or found: 1.3 makes 13 of 10, and 116 of 90."""
+        text = "m (float[1, {}] x{}) => (float[n, q] y) {} {{ y = Resize(x, , s) }}"
+        for scale in (1.3, 0.7, 1.23456789):
+            s = np.array([1, scale], np.float32)
+            free = Compiled(text.format("w", "", f"<float[2] s = {{1.0, {scale}}}>"))
+            found = Compiled(text.format("w", ", float[2] s", ""))
+            for width in (3, 10, 90):
+                known = Compiled(text.format(width, "", f"<float[2] s = {{1.0, {scale}}}>"))
+                x = np.ones((1, width), np.float32)
+                known.check(self, x=x)
+                free.check(self, x=x)
+                found.check(self, x=x, s=s)
+
     def test_resize_about_the_centre(self):
         # The offset comes before the half that is taken away: the other order rounds to below 1 at width 5.
         attributes = 'mode="nearest", coordinate_transformation_mode="half_pixel_symmetric", nearest_mode="floor"'
