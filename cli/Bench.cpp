@@ -26,8 +26,6 @@ using namespace llvm;
 
 namespace ptc {
 
-void addInstanceOptions(CLI::App &app, InstanceOptions &options);
-
 namespace {
 using Clock = std::chrono::steady_clock;
 
@@ -43,7 +41,7 @@ struct BenchOptions {
 };
 
 struct Row {
-  std::string dims;
+  std::string dims; // of all symbols, named or not
   unsigned threads;
   std::string level;
   std::vector<double> times, otherTimes; // sorted seconds
@@ -59,11 +57,10 @@ static double percentile(ArrayRef<double> sorted, double percent) {
   return sorted[std::clamp<size_t>(rank, 1, sorted.size()) - 1];
 }
 
-static Expected<TimedModel> prepare(const ModelLibrary &library, const BenchOptions &options, const SymbolDims &dims,
-                                    unsigned threads) {
+static TimedModelOptions modelOptions(const BenchOptions &options, const SymbolDims &dims, unsigned threads) {
   TimedModelOptions how{options.instance, options.function, options.inputs, dims};
   how.instance.threads = threads;
-  return TimedModel::prepare(library, how);
+  return how;
 }
 
 /// Times say little beside each other where libraries take other inputs: they are of different models.
@@ -133,8 +130,7 @@ static MachinePeaks peaksOf(Session &session, const ModelInstance &instance, uns
 static Error profileRow(Session &session, const ModelLibrary &library, const BenchOptions &options,
                         const SymbolDims &dims, Row &row, std::vector<ProfiledRuns> &traces) {
   Profile profile;
-  TimedModelOptions how{options.instance, options.function, options.inputs, dims};
-  how.instance.threads = row.threads;
+  TimedModelOptions how = modelOptions(options, dims, row.threads);
   how.instance.profile = profile.get();
   Expected<TimedModel> subject = TimedModel::prepare(library, how);
   if (!subject)
@@ -159,8 +155,7 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
     return Error::success();
   row.kernels = timeKernels(spans);
   row.peaks.merge(peaksOf(session, subject->getInstance(), row.threads)); // the machine may have been busier before
-  if (Error error =
-          addRates(row.kernels, library.path(), symbolsOf(subject->getInterface(), subject->getInputs()), row.peaks))
+  if (Error error = addRates(row.kernels, library.path(), subject->getDims(), row.peaks))
     session.say("no GFLOP/s and GB/s: " + toString(std::move(error)));
   return Error::success();
 }
@@ -169,9 +164,11 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
 static Expected<std::vector<SymbolDims>> combinations(ArrayRef<std::string> specs) {
   std::vector<SymbolDims> all(1);
   for (StringRef spec : specs) {
-    auto [name, values] = spec.split('=');
+    auto [name, text] = spec.split('=');
     std::vector<SymbolDims> next;
-    for (StringRef value : llvm::split(values, ',')) {
+    SmallVector<StringRef> values;
+    text.split(values, ','); // of an empty text one value, which is then found to be none
+    for (StringRef value : values) {
       Expected<SymbolDims> dim = parseDims({(name + "=" + value).str()});
       if (!dim)
         return dim.takeError();
@@ -189,14 +186,6 @@ static Expected<std::vector<SymbolDims>> combinations(ArrayRef<std::string> spec
 static std::string formatPercent(double percent) {
   std::string text = formatv("{0:f2}", percent).str();
   return StringRef(text).rtrim('0').rtrim('.').str();
-}
-
-static std::string formatDims(const SymbolDims &dims) {
-  std::vector<std::string> parts;
-  for (const auto &entry : dims)
-    parts.push_back((entry.getKey() + "=" + Twine(entry.getValue())).str());
-  llvm::sort(parts);
-  return join(parts, " ");
 }
 
 static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
@@ -224,15 +213,17 @@ static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
 }
 
 static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> percentiles) {
-  size_t width = 4;
-  for (const Row &row : rows)
+  size_t width = 4, levelWidth = 12;
+  for (const Row &row : rows) {
     width = std::max(width, row.dims.size());
-  os << left_justify("dims", width) << "  threads  level             runs     min us";
+    levelWidth = std::max(levelWidth, row.level.size());
+  }
+  os << left_justify("dims", width) << "  threads  " << left_justify("level", levelWidth) << "      runs     min us";
   for (double p : percentiles)
     os << right_justify("p" + formatPercent(p) + " us", 11);
   os << '\n';
   auto print = [&](StringRef name, const Row &row, ArrayRef<double> times) {
-    os << left_justify(name, width) << format("  %7u  ", row.threads) << left_justify(row.level, 12)
+    os << left_justify(name, width) << format("  %7u  ", row.threads) << left_justify(row.level, levelWidth)
        << format("%10zu", times.size()) << format(" %10.1f", times.front() * 1e6);
     for (double p : percentiles)
       os << format(" %10.1f", percentile(times, p) * 1e6);
@@ -265,25 +256,27 @@ static StringRef nameOf(gate::TimeVerdict verdict) {
 }
 
 /// One verdict a row; an error if the library is slower in any.
-static Error judge(Session &session, const BenchOptions &options, ArrayRef<SymbolDims> dimSets,
-                   ArrayRef<unsigned> threads) {
+static Error judge(Session &session, const BenchOptions &options, const ModelLibrary &library,
+                   ArrayRef<SymbolDims> dimSets, ArrayRef<unsigned> threads) {
   unsigned slower = 0;
   json::Array list;
-  for (const SymbolDims &dims : dimSets)
+  for (const SymbolDims &named : dimSets)
     for (unsigned count : threads) {
-      TimeTierOptions how{.model = {options.instance, options.function, options.inputs, dims}};
-      how.model.instance.threads = count;
+      TimeTierOptions how{.model = modelOptions(options, named, count)};
       how.rule.tolerance = options.tolerance / 100;
+      Expected<SymbolDims> dims = dimsOf(library, how.model);
+      if (!dims)
+        return dims.takeError();
       Expected<gate::TimeResult> result = compareLibraries(session, options.library, options.other, how);
       if (!result)
         return result.takeError();
       slower += result->verdict == gate::TimeVerdict::Slower;
-      std::string where = dims.empty() ? "" : formatDims(dims) + ": ";
       if (!options.json)
-        session.out << where << nameOf(result->verdict) << ", " << describeTimes(*result) << '\n';
+        session.out << (dims->empty() ? "" : formatDims(*dims) + ": ") << nameOf(result->verdict) << ", "
+                    << describeTimes(*result) << '\n';
       const gate::Interval &ratio = result->ratio;
       list.push_back(
-          json::Object{{"dims", formatDims(dims)},
+          json::Object{{"dims", formatDims(*dims)},
                        {"threads", count},
                        {"verdict", nameOf(result->verdict)},
                        {"ratio", json::Object{{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}},
@@ -298,17 +291,59 @@ static Error judge(Session &session, const BenchOptions &options, ArrayRef<Symbo
                                        formatPercent(options.tolerance) + " %");
 }
 
-static Error bench(Session &session, const BenchOptions &options) {
-  bool isJudged = options.tolerance >= 0;
-  if (isJudged && options.other.empty())
+/// One row: the library alone, or in turns with the other.
+static Error measureRow(Session &session, const ModelLibrary &library, const ModelLibrary *other,
+                        const BenchOptions &options, const SymbolDims &dims, unsigned threads, std::vector<Row> &rows,
+                        std::vector<ProfiledRuns> &traces) {
+  TimedModelOptions how = modelOptions(options, dims, threads);
+  Expected<TimedModel> subject = TimedModel::prepare(library, how);
+  if (!subject)
+    return subject.takeError();
+  std::optional<TimedModel> rival;
+  if (other) {
+    Expected<TimedModel> prepared = TimedModel::prepare(*other, how);
+    if (!prepared)
+      return prepared.takeError();
+    rival.emplace(std::move(*prepared));
+  }
+  const ptc_model_table &table = library.table();
+  const ptc_model *model = subject->getInstance().getModel();
+  Row &row = rows.emplace_back(
+      Row{.dims = formatDims(subject->getDims()), .threads = table.threads(model), .level = table.cpu_level(model)});
+  if (Error error = measure(*subject, rival ? &*rival : nullptr, options.minTime, row))
+    return error;
+  if (options.perKernel || !options.profile.empty())
+    return profileRow(session, library, options, dims, row, traces);
+  return Error::success();
+}
+
+static Error printRows(Session &session, const BenchOptions &options, ArrayRef<Row> rows) {
+  if (!options.json) {
+    printTable(session.out, rows, options.percentiles);
+    return Error::success();
+  }
+  json::Array list;
+  for (const Row &row : rows)
+    list.push_back(toJson(row, options.percentiles));
+  session.out << formatv("{0:2}\n", json::Value(json::Object{{"library", options.library}, {"rows", std::move(list)}}));
+  return Error::success();
+}
+
+static Error checkOptions(const BenchOptions &options) {
+  if (options.tolerance < 0)
+    return Error::success();
+  if (options.other.empty())
     return exitError(exitUsage, "--tolerance says by how much a library may be slower than another",
                      "--ab=OTHER.so names that one");
-  if (isJudged && (options.perKernel || !options.profile.empty()))
+  if (options.perKernel || !options.profile.empty())
     return exitError(exitUsage, "--tolerance gives a verdict alone",
                      "--per-kernel and --profile in a call of their own");
-  std::vector<unsigned> threads = options.threads;
-  if (threads.empty())
-    threads = {isJudged ? 1u : 0u}; // one thread is judged by its processor time, which noise hardly touches
+  return Error::success();
+}
+
+static Error bench(Session &session, const BenchOptions &options) {
+  if (Error error = checkOptions(options))
+    return error;
   Expected<ModelLibrary> library = ModelLibrary::open(session, options.library);
   if (!library)
     return library.takeError();
@@ -324,47 +359,25 @@ static Error bench(Session &session, const BenchOptions &options) {
   Expected<std::vector<SymbolDims>> dimSets = combinations(options.dims);
   if (!dimSets)
     return dimSets.takeError();
+  bool isJudged = options.tolerance >= 0;
+  std::vector<unsigned> threads = options.threads;
+  if (threads.empty())
+    threads = {isJudged ? 1u : 0u}; // one thread is judged by its processor time, which noise hardly touches
   if (isJudged)
-    return judge(session, options, *dimSets, threads);
+    return judge(session, options, *library, *dimSets, threads);
   std::vector<Row> rows;
   std::vector<ProfiledRuns> traces;
-  size_t total = dimSets->size() * threads.size();
   for (const SymbolDims &dims : *dimSets)
     for (unsigned count : threads) {
-      session.progress.show("measuring", rows.size(), total);
-      Expected<TimedModel> subject = prepare(*library, options, dims, count);
-      if (!subject)
-        return subject.takeError();
-      std::optional<TimedModel> rival;
-      if (other) {
-        Expected<TimedModel> prepared = prepare(*other, options, dims, count);
-        if (!prepared)
-          return prepared.takeError();
-        rival.emplace(std::move(*prepared));
-      }
-      const ptc_model_table &table = library->table();
-      const ptc_model *model = subject->getInstance().getModel();
-      Row row{formatDims(dims), table.threads(model), table.cpu_level(model), {}, {}, std::nullopt, {}};
-      if (Error error = measure(*subject, rival ? &*rival : nullptr, options.minTime, row))
+      session.progress.show("measuring", rows.size(), dimSets->size() * threads.size());
+      if (Error error = measureRow(session, *library, other ? &*other : nullptr, options, dims, count, rows, traces))
         return error;
-      if (options.perKernel || !options.profile.empty())
-        if (Error error = profileRow(session, *library, options, dims, row, traces))
-          return error;
-      rows.push_back(std::move(row));
     }
   session.progress.clear();
   if (!options.profile.empty())
     if (Error error = writeFile(options.profile, formatTrace(traces, library->table())))
       return error;
-  if (!options.json) {
-    printTable(session.out, rows, options.percentiles);
-    return Error::success();
-  }
-  json::Array list;
-  for (const Row &row : rows)
-    list.push_back(toJson(row, options.percentiles));
-  session.out << formatv("{0:2}\n", json::Value(json::Object{{"library", options.library}, {"rows", std::move(list)}}));
-  return Error::success();
+  return printRows(session, options, rows);
 }
 
 Action declareBench(CLI::App &app) {

@@ -3,6 +3,7 @@
 #include "ir/prim/Prim.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 
@@ -18,6 +19,25 @@ Expected<SymbolDims> parseDims(ArrayRef<std::string> specs) {
     dims[name] = value;
   }
   return dims;
+}
+
+std::string formatDims(const SymbolDims &dims) {
+  std::vector<std::string> parts;
+  for (const auto &entry : dims)
+    parts.push_back((entry.getKey() + "=" + Twine(entry.getValue())).str());
+  llvm::sort(parts);
+  return join(parts, " ");
+}
+
+SymbolDims symbolsOf(const ptc_function &function, ArrayRef<Tensor> inputs, const SymbolDims &named) {
+  SymbolDims symbols = named;
+  for (const ptc_symbol &symbol : ArrayRef(function.symbols, function.symbol_count))
+    symbols.try_emplace(symbol.name, symbol.hint);
+  for (auto [input, tensor] : zip(ArrayRef(function.inputs, function.input_count), inputs))
+    for (auto [dim, extent] : zip(ArrayRef(input.dims, input.rank), tensor.shape))
+      if (dim.extent < 0 && dim.symbol >= 0)
+        symbols[function.symbols[dim.symbol].name] = extent;
+  return symbols;
 }
 
 static std::string inputNames(const ptc_function &function) {

@@ -14,6 +14,11 @@ constexpr llvm::StringLiteral inputSpecHelp =
 /// A symbol's value by `--dim batch=8`.
 using SymbolDims = llvm::StringMap<int64_t>;
 llvm::Expected<SymbolDims> parseDims(llvm::ArrayRef<std::string> specs);
+/// "batch=8 seq=128"
+std::string formatDims(const SymbolDims &dims);
+/// What the function's symbols are in a run on these inputs: as the inputs' shapes say, else as the user has named
+/// them, else the hints.
+SymbolDims symbolsOf(const ptc_function &function, llvm::ArrayRef<Tensor> inputs, const SymbolDims &named = {});
 
 /// All inputs of the function, as the specs say. Dims of made-up inputs come from `dims`, then from the inputs that are
 /// read, then from the hints. Inputs without a spec: an error that lists them.

@@ -8,6 +8,7 @@
 #include "cli/Reference.h"
 #include "cli/Verb.h"
 #include "compiler/memory/ArenaUse.h"
+#include "ir/expr/ConditionText.h"
 #include "ir/loop/Rounds.h"
 #include "ir/prim/Variants.h"
 #include "llvm/ADT/CachedHashString.h"
@@ -26,7 +27,7 @@ namespace ptc {
 namespace {
 struct InspectOptions {
   CompileOptions compile; // its model may be a library or a manifest
-  bool kernels = false, memory = false;
+  bool kernels = false, memory = false, formulas = false;
   std::string graph;
   bool showsAll() const { return !kernels && !memory; }
 };
@@ -225,19 +226,53 @@ static void printValues(raw_ostream &os, StringRef what, ArrayRef<mlir::BlockArg
   }
 }
 
+/// The symbols of the inputs, as for libraries.
+static void printSymbols(raw_ostream &os, loop::ProgramOp program) {
+  for (mlir::NamedAttribute source : program.getSymbolSources())
+    if (auto symbol = program.getSymbols().getAs<prim::SymbolAttr>(source.getName()))
+      os << "  symbol " << source.getName().getValue() << " from " << symbol.getMin() << " to " << symbol.getMax()
+         << ", tuned for " << symbol.getHint() << '\n';
+}
+
+/// Nothing where a symbol in it is as good as unbounded: nobody runs the model at 2^31.
+static std::optional<int64_t> atUpperBounds(Expr size, mlir::DictionaryAttr symbols) {
+  constexpr int64_t unbounded = int64_t(1) << 31;
+  SymbolValues most;
+  bool isBounded = true;
+  size.walkSymbols([&](StringRef name) {
+    auto symbol = symbols.getAs<prim::SymbolAttr>(name);
+    most[name] = symbol ? symbol.getMax() : unbounded;
+    isBounded &= most[name] < unbounded;
+  });
+  return isBounded ? size.evaluate(most) : std::nullopt;
+}
+
+/// "arena: 4096 bytes at the hint, 65536 at the upper bounds". As a formula a size may have thousands of characters.
+static void printSize(raw_ostream &os, StringRef what, std::optional<Expr> size, mlir::DictionaryAttr symbols,
+                      bool asFormula) {
+  if (!size)
+    return;
+  os << what << size->evaluate(prim::getSymbolHints(symbols)).value_or(0) << " bytes";
+  if (!size->isConstant()) {
+    os << " at the hint";
+    if (std::optional<int64_t> most = atUpperBounds(*size, symbols))
+      os << ", " << *most << " at the upper bounds";
+    if (asFormula)
+      os << ": " << formulaText(*size);
+  }
+  os << '\n';
+}
+
 /// The arena's size, its lower bound, and each value in it.
-static void printArena(raw_ostream &os, loop::ProgramOp program, bool listsBuffers) {
-  SymbolValues hints = prim::getSymbolHints(program.getSymbols());
-  auto show = [&](StringRef what, std::optional<Expr> expr) {
-    if (expr)
-      os << what << expr->evaluate(hints).value_or(0) << " bytes at the hint (" << *expr << ")\n";
-  };
-  show("arena: ", program.getArena());
-  show("lower bound: ", program.getLowerBound());
+static void printArena(raw_ostream &os, loop::ProgramOp program, const InspectOptions &options) {
+  mlir::DictionaryAttr symbols = program.getSymbols();
+  SymbolValues hints = prim::getSymbolHints(symbols);
+  printSize(os, "arena: ", program.getArena(), symbols, options.formulas);
+  printSize(os, "lower bound: ", program.getLowerBound(), symbols, options.formulas);
   for (const loop::GrowingBlock &block : loop::getGrowingBlocks(program))
     printGrowing(os, join(map_range(block.bytes, [](Expr bytes) { return bytes.str(); }), ", then "),
                  nodesOf(block.location));
-  if (!listsBuffers)
+  if (!options.memory)
     return;
   loop::ArenaUse use = loop::getArenaUse(program);
   if (use.buffers.empty())
@@ -260,6 +295,7 @@ static void printProgram(raw_ostream &os, loop::ProgramOp program, const Inspect
       os << "function " << program.getSymName() << '\n';
     printValues(os, "  input  ", program.getInputArgs(), program.getInputNames(), program.getInputTypes());
     printValues(os, "  output ", program.getOutputArgs(), program.getOutputNames(), program.getOutputTypes());
+    printSymbols(os, program);
   }
   if (options.showsAll() || options.kernels) {
     llvm::SmallSetVector<StringRef, 16> kernels;
@@ -278,7 +314,7 @@ static void printProgram(raw_ostream &os, loop::ProgramOp program, const Inspect
     os << '\n';
   }
   if (options.showsAll() || options.memory)
-    printArena(os, program, options.memory);
+    printArena(os, program, options);
 }
 
 static void countOps(raw_ostream &os, mlir::ModuleOp module) {
@@ -323,6 +359,7 @@ Action declareInspect(CLI::App &app) {
       ->type_name("MODEL.onnx|.so|.json");
   app.add_flag("--kernels", options->kernels, "the kernels and the nodes that they run");
   app.add_flag("--memory", options->memory, "the plan of the arena");
+  app.add_flag("--formulas", options->formulas, "of a model with free dims, sizes of memory as formulas of them, too");
   app.add_option("--graph", options->graph, "the launches as a graph: dot")
       ->check(CLI::IsMember({"dot"}))
       ->type_name("FORM");
@@ -334,6 +371,9 @@ Action declareInspect(CLI::App &app) {
       return exitError(exitUsage,
                        "--graph is drawn from a model; '" + options->compile.model + "' is what was made of one",
                        "ptc inspect MODEL.onnx --graph=" + options->graph);
+    if (options->formulas && isLibrary)
+      return exitError(exitUsage, "--formulas: a library's formulas are in the manifest beside it",
+                       "ptc inspect MODEL.onnx --formulas, or `expression` in the .json");
     if (std::vector<std::string> given = compileFlagsGiven(app); (isLibrary || suffix == ".json") && !given.empty())
       return compiledAlready(given.front(), options->compile.model);
     if (isLibrary)

@@ -70,14 +70,21 @@ Error noMemoryFor(const Twine &what, const Tensor &tensor) {
                    "smaller dims need less");
 }
 
+/// What to do instead of loading the file as a library.
+static std::string adviceFor(StringRef path) {
+  StringRef suffix = sys::path::extension(path);
+  if (suffix == ".ptx")
+    return "it holds kernels for a GPU as text, which ptc does not run; --target=cpu makes a library";
+  if (suffix == ".onnx")
+    return ("`ptc compile " + path + "` makes a library of a model").str();
+  return "a library that `ptc compile` has written is needed";
+}
+
 /// What is known about the file without loading it.
 static Error checkFile(Session &session, StringRef path) {
   Expected<artifact::LibraryState> state = artifact::checkLibrary(path);
   if (!state)
-    return exitError(exitFile, "cannot load '" + path + "': " + toString(state.takeError()),
-                     sys::path::extension(path) == ".ptx"
-                         ? "it holds kernels for a GPU as text, which ptc does not run; --target=cpu makes a library"
-                         : "a library that `ptc compile` has written is needed");
+    return exitError(exitFile, "cannot load '" + path + "': " + toString(state.takeError()), adviceFor(path));
   if (*state == artifact::LibraryState::OtherProcessor)
     return exitError(exitFile, "cannot load '" + path + "': it is a library for another processor",
                      "`ptc inspect` of its manifest, the .json beside it, tells what it holds; `ptc compile "

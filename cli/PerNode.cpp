@@ -153,8 +153,11 @@ static NodeName nameOf(const NodeValue &value) {
 }
 
 namespace {
-/// Tapped values that the library has not shown and that `wanted` is computed from, back to the nearest that it has.
-/// Those that depend on no data are none of them.
+/// Which tapped values that the library has not shown are computed on the way to one that it has, back to the nearest
+/// others that it has. Those that depend on no data are none of them.
+///
+/// Whether a value depends on data is asked of each once. `claim` looks at each value once over all calls; `listAll`
+/// is for the few values that differ.
 class InsideSearch {
 public:
   InsideSearch(ArrayRef<NodeValue> values) {
@@ -162,44 +165,71 @@ public:
       tapped[value.tap().getX()].push_back(&value);
   }
 
-  std::vector<NodeName> run(const NodeValue &wanted) {
-    found.clear();
-    visited.clear();
-    visitOperands(wanted.tap().getX());
+  /// All of them inside `outer`.
+  std::vector<NodeName> listAll(const NodeValue &outer) {
+    DenseSet<mlir::Value> visited;
+    return search(outer, visited);
+  }
+
+  /// Those inside `outer` that no earlier call has returned.
+  std::vector<NodeName> claim(const NodeValue &outer) { return search(outer, claimed); }
+
+private:
+  ArrayRef<const NodeValue *> tapsOf(mlir::Value value) const {
+    auto known = tapped.find(value);
+    return known == tapped.end() ? ArrayRef<const NodeValue *>() : ArrayRef(known->second);
+  }
+  bool isSeen(mlir::Value value) const {
+    return llvm::any_of(tapsOf(value), [](const NodeValue *tap) { return tap->seen; });
+  }
+
+  /// Calls `leave` of `root` and of each hidden value behind it once, operands first. Without recursion: graphs are
+  /// deep. `isNew` says whether a value is to be gone into.
+  static void walk(mlir::Value root, function_ref<bool(mlir::Value)> isNew, function_ref<void(mlir::Value)> leave) {
+    SmallVector<std::pair<mlir::Value, unsigned>> path = {{root, 0}};
+    while (!path.empty()) {
+      auto &[value, next] = path.back();
+      mlir::Operation *op = value.getDefiningOp();
+      if (op && next < op->getNumOperands()) {
+        mlir::Value operand = op->getOperand(next++);
+        if (isNew(operand))
+          path.push_back({operand, 0});
+        continue;
+      }
+      leave(value);
+      path.pop_back();
+    }
+  }
+
+  bool dependsOnData(mlir::Value value) {
+    auto isKnown = [&](mlir::Value each) { return isSeen(each) || !each.getDefiningOp() || dependence.contains(each); };
+    auto answer = [&](mlir::Value each) { return isSeen(each) || !each.getDefiningOp() || dependence.lookup(each); };
+    if (!isKnown(value))
+      walk(
+          value, [&](mlir::Value operand) { return !isKnown(operand); },
+          [&](mlir::Value each) { dependence[each] = llvm::any_of(each.getDefiningOp()->getOperands(), answer); });
+    return answer(value);
+  }
+
+  std::vector<NodeName> search(const NodeValue &outer, DenseSet<mlir::Value> &visited) {
+    std::vector<NodeName> found;
+    mlir::Value root = outer.tap().getX();
+    walk(
+        root,
+        [&](mlir::Value operand) {
+          return !isSeen(operand) && dependsOnData(operand) && visited.insert(operand).second;
+        },
+        [&](mlir::Value value) {
+          if (value != root)
+            for (const NodeValue *tap : tapsOf(value))
+              found.push_back(nameOf(*tap));
+        });
     return found;
   }
 
-private:
-  bool visitOperands(mlir::Value value) {
-    mlir::Operation *op = value.getDefiningOp();
-    if (!op)
-      return true; // an argument
-    bool dependsOnData = false;
-    for (mlir::Value operand : op->getOperands())
-      dependsOnData |= visit(operand);
-    return dependsOnData;
-  }
-
-  bool visit(mlir::Value value) {
-    ArrayRef<const NodeValue *> taps;
-    if (auto known = tapped.find(value); known != tapped.end())
-      taps = known->second;
-    if (llvm::any_of(taps, [](const NodeValue *tap) { return tap->seen; }))
-      return true;
-    auto [entry, isNew] = visited.try_emplace(value, false);
-    if (!isNew)
-      return entry->second;
-    bool dependsOnData = visitOperands(value);
-    visited[value] = dependsOnData;
-    if (dependsOnData)
-      for (const NodeValue *tap : taps)
-        found.push_back(nameOf(*tap));
-    return dependsOnData;
-  }
-
   DenseMap<mlir::Value, SmallVector<const NodeValue *, 1>> tapped;
-  DenseMap<mlir::Value, bool> visited;
-  std::vector<NodeName> found;
+  DenseMap<mlir::Value, bool> dependence; // of hidden values: on data
+  DenseSet<mlir::Value> claimed;
 };
 } // namespace
 
@@ -243,13 +273,12 @@ static NodeComparison summarize(ArrayRef<NodeValue> values, const DenseMap<int64
       continue;
     }
     ++result.compared;
-    std::vector<NodeName> within = inside.run(value);
     if (value.differs() || !value.failure.empty()) {
       result.wrong.push_back(describe(value));
-      result.wrong.back().inside = std::move(within);
+      result.wrong.back().inside = inside.listAll(value);
       continue;
     }
-    for (NodeName &name : within)
+    for (NodeName &name : inside.claim(value))
       result.hidden.push_back({std::move(name), value.seen->kernel});
   }
   for (auto &[reason, names] : unseen)

@@ -43,7 +43,7 @@ struct WrongNode {
 /// A value that the library does not show, inside the computation of one that it shows and that is in tolerance.
 struct HiddenValue {
   NodeName name;
-  std::string kernel; // of the value that is shown
+  std::string kernel; // of the first such value
 };
 
 struct FusionChange {

@@ -25,17 +25,6 @@ size_t Profile::countLost() const {
   return profile->count > profile->capacity ? profile->count - profile->capacity : 0;
 }
 
-SymbolDims symbolsOf(const ptc_function &function, ArrayRef<Tensor> inputs) {
-  SymbolDims symbols;
-  for (uint32_t i = 0; i < function.symbol_count; ++i)
-    symbols[function.symbols[i].name] = function.symbols[i].hint;
-  for (auto [input, tensor] : zip(ArrayRef(function.inputs, function.input_count), inputs))
-    for (auto [dim, extent] : zip(ArrayRef(input.dims, input.rank), tensor.shape))
-      if (dim.extent < 0 && dim.symbol >= 0)
-        symbols[function.symbols[dim.symbol].name] = extent;
-  return symbols;
-}
-
 //===----------------------------------------------------------------------===//
 // The trace
 //===----------------------------------------------------------------------===//

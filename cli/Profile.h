@@ -49,9 +49,6 @@ struct KernelTime {
 /// The longest first.
 std::vector<KernelTime> timeKernels(llvm::ArrayRef<ptc_span> spans);
 
-/// What the function's symbols are on these inputs.
-SymbolDims symbolsOf(const ptc_function &function, llvm::ArrayRef<Tensor> inputs);
-
 /// Adds rates to `times` from the manifest beside the library, at these values of the symbols, and shares of the bound:
 /// the longer of what the operations take at the peak of their type, and the bytes at the bandwidth of the memory that
 /// they fit in. Weights are expected where all that a run reads of them fits, since a run lies between two uses. An

@@ -153,25 +153,6 @@ static Error runModel(Session &session, const RunOptions &options) {
   return writeOutputs(interface, *outputs, options.outputs);
 }
 
-void addDeviceOption(CLI::App &app, InstanceOptions &options) {
-  app.add_option(
-         "--device", options.device,
-         "what a library for several targets runs on: cpu, cuda or cuda:N (default: a GPU that its code runs on, "
-         "else the CPU)")
-      ->type_name("DEVICE");
-}
-
-void addInstanceOptions(CLI::App &app, InstanceOptions &options) {
-  addDeviceOption(app, options);
-  app.add_option("--cpu", options.cpuLevel, "one of the library's CPU levels (default: the best of this machine)")
-      ->type_name("LEVEL");
-  app.add_option("--weights", options.weightsPath, "where the weights file is (default: beside the library)")
-      ->type_name("FILE");
-  app.add_option("--custom-op-dir", options.customOpFolder,
-                 "where libraries of custom operators are (default: beside the library)")
-      ->type_name("DIR");
-}
-
 Action declareRun(CLI::App &app) {
   auto options = std::make_shared<RunOptions>();
   app.add_option("library", options->library, "a library made by ptc")->required()->type_name("MODEL.so");

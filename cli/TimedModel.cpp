@@ -6,13 +6,29 @@ using namespace llvm;
 
 namespace ptc {
 
+static Expected<std::vector<Tensor>> makeTimedInputs(const ptc_function &function, const TimedModelOptions &options) {
+  std::vector<std::string> specs = {"random:0"}; // first, so that a spec of the user's wins
+  append_range(specs, options.inputs);
+  return makeInputs(function, specs, options.dims);
+}
+
+Expected<SymbolDims> dimsOf(const ModelLibrary &library, const TimedModelOptions &options) {
+  Expected<unsigned> number = library.findFunction(options.function);
+  if (!number)
+    return number.takeError();
+  const ptc_function &function = library.table().functions[*number];
+  Expected<std::vector<Tensor>> inputs = makeTimedInputs(function, options);
+  if (!inputs)
+    return inputs.takeError();
+  return symbolsOf(function, *inputs, options.dims);
+}
+
 Expected<TimedModel> TimedModel::prepare(const ModelLibrary &library, const TimedModelOptions &options) {
   Expected<unsigned> function = library.findFunction(options.function);
   if (!function)
     return function.takeError();
-  std::vector<std::string> specs = {"random:0"}; // first, so that a spec of the user's wins
-  append_range(specs, options.inputs);
-  Expected<std::vector<Tensor>> inputs = makeInputs(library.table().functions[*function], specs, options.dims);
+  const ptc_function &interface = library.table().functions[*function];
+  Expected<std::vector<Tensor>> inputs = makeTimedInputs(interface, options);
   if (!inputs)
     return inputs.takeError();
   Expected<ModelInstance> instance = ModelInstance::create(library, options.instance);
@@ -23,7 +39,8 @@ Expected<TimedModel> TimedModel::prepare(const ModelLibrary &library, const Time
     return outputs.takeError();
   if (Error error = instance->warmUp(*function, *inputs))
     return std::move(error);
-  TimedModel model(std::move(*instance), *function, std::move(*inputs), std::move(*outputs));
+  SymbolDims dims = symbolsOf(interface, *inputs, options.dims);
+  TimedModel model(std::move(*instance), *function, std::move(*inputs), std::move(*outputs), std::move(dims));
   std::optional<int> device = model.instance.getDevice();
   if (!options.staysOnDevice || !device || !DeviceArguments::canHold(model.getInterface()))
     return model;

@@ -16,6 +16,9 @@ struct TimedModelOptions {
       false; // of a model that runs on one: so do inputs and outputs, where they can (DeviceArguments.h)
 };
 
+/// What the function's symbols are in runs that are made so.
+llvm::Expected<SymbolDims> dimsOf(const ModelLibrary &library, const TimedModelOptions &options);
+
 class TimedModel {
 public:
   /// Creates the model and runs its warm-up.
@@ -30,14 +33,18 @@ public:
 
   const ModelInstance &getInstance() const { return instance; }
   const ptc_function &getInterface() const { return instance.table().functions[function]; }
-  llvm::ArrayRef<Tensor> getInputs() const { return inputs; }
+  /// What the function's symbols are in its runs.
+  const SymbolDims &getDims() const { return dims; }
 
 private:
-  TimedModel(ModelInstance instance, unsigned function, std::vector<Tensor> inputs, std::vector<Tensor> outputs)
-      : instance(std::move(instance)), function(function), inputs(std::move(inputs)), outputs(std::move(outputs)) {}
+  TimedModel(ModelInstance instance, unsigned function, std::vector<Tensor> inputs, std::vector<Tensor> outputs,
+             SymbolDims dims)
+      : instance(std::move(instance)), function(function), inputs(std::move(inputs)), outputs(std::move(outputs)),
+        dims(std::move(dims)) {}
   ModelInstance instance;
   unsigned function;
   std::vector<Tensor> inputs, outputs;
+  SymbolDims dims;
   std::unique_ptr<DeviceArguments> onDevice;
 };
 

@@ -1,5 +1,6 @@
 // ptc tune: sizes of tiles and blocks that are faster on this machine than those that ptc estimates to be best.
 #include "cli/InputSpecs.h"
+#include "cli/RunThreads.h"
 #include "cli/Verb.h"
 #include "cli/tune/KernelTuner.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -46,11 +47,8 @@ static void printKernels(raw_ostream &os, const Tuning &tuning) {
 }
 
 static Error tune(Session &session, TuneOptions options) {
-  if (options.tuner.compile.threads == "none" && options.tuner.threads > 1)
-    return exitError(exitUsage,
-                     "--run-threads=" + Twine(options.tuner.threads) +
-                         ": a library of --threads=none runs on the caller's thread alone",
-                     "leave one of the two out");
+  if (Error error = takeRunThreads(options.tuner.compile, options.tuner.threads))
+    return error;
   std::optional<double> seconds = parseSeconds(options.budget);
   if (!seconds)
     return exitError(exitUsage, "--budget=" + options.budget + " is no time",
@@ -79,8 +77,8 @@ Action declareTune(CLI::App &app) {
   app.add_option("-i,--input", options->tuner.inputs, inputSpecHelp.str() + " (default: random:0)")
       ->allow_extra_args(false)
       ->type_name("SPEC");
-  app.add_option("--run-threads", options->tuner.threads, "threads of the runs (default: all)")->type_name("N");
   addCompileOptions(app, compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});
+  describeRunThreads(app);
   for (const char *flag : {"--mode", "--tune-file"}) // it makes what these are about
     app.remove_option(app.get_option(flag));
   return [options](Session &session) { return tune(session, *options); };

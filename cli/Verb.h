@@ -9,6 +9,8 @@
 
 namespace ptc {
 
+struct InstanceOptions;
+
 /// Runs a verb whose flags have been parsed. Failures are diagnostics in the session, or an error.
 using Action = std::function<llvm::Error(Session &)>;
 
@@ -24,6 +26,10 @@ std::vector<std::string> compileFlagsGiven(const CLI::App &app);
 llvm::Error compiledAlready(llvm::StringRef flag, llvm::StringRef library);
 /// The positional MODEL.onnx.
 CLI::Option *addModelOption(CLI::App &app, CompileOptions &options);
+/// --device, of verbs that run a library.
+void addDeviceOption(CLI::App &app, InstanceOptions &options);
+/// --device, --cpu, --weights and --custom-op-dir, of verbs that run a given library.
+void addInstanceOptions(CLI::App &app, InstanceOptions &options);
 
 } // namespace ptc
 

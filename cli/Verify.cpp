@@ -1,17 +1,19 @@
 // ptc verify: does a library compute what it should?
 //
 // The library is MODEL.so, or what MODEL.onnx compiles to with the given flags. The expected values come from the
-// built-in interpreter (a model alone), from another library, or from files. A difference out of tolerance is exit
+// built-in interpreter on a model, from another library, or from files. A difference out of tolerance is exit
 // code 1, with the element that is furthest out. With --per-node it is the node that makes it (PerNode.cpp).
 #include "cli/Comparison.h"
 #include "cli/CompileSession.h"
 #include "cli/InputSpecs.h"
 #include "cli/PerNode.h"
 #include "cli/Reference.h"
+#include "cli/RunThreads.h"
 #include "cli/TemporaryFolder.h"
 #include "cli/Verb.h"
 #include "compiler/CustomOps.h"
 #include "compiler/quantize/Quantizer.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -20,8 +22,6 @@
 using namespace llvm;
 
 namespace ptc {
-
-void addDeviceOption(CLI::App &app, InstanceOptions &options);
 
 namespace {
 struct VerifyOptions {
@@ -71,6 +71,18 @@ static NamedTensors withNames(const ptc_function &function, std::vector<Tensor> 
   return named;
 }
 
+/// What the interpreter makes of --against=MODEL.onnx, or of the model that was compiled.
+static Expected<NamedTensors> interpret(Session &session, const VerifyOptions &options,
+                                        const std::vector<Tensor> &inputs) {
+  CompileOptions model = options.compile;
+  if (options.against != "ref")
+    model.model = options.against;
+  else if (options.isLibrary())
+    return exitError(exitUsage, "a library alone has no reference",
+                     "--against=MODEL.onnx, OTHER.so or FILE.npz, or --data");
+  return evaluateReference(session, model, inputs);
+}
+
 static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_function &function,
                                               const VerifyOptions &options, const std::vector<Tensor> &inputs) {
   StringRef against = options.against, suffix = sys::path::extension(against);
@@ -89,24 +101,30 @@ static Expected<NamedTensors> expectedOutputs(Session &session, const ptc_functi
     return outputs ? Expected<NamedTensors>(withNames(other->table().functions[0], std::move(*outputs)))
                    : outputs.takeError();
   }
-  if (against != "ref")
-    return exitError(exitUsage, "--against=" + against + ": ref, OTHER.so or FILE.npz is needed");
-  if (options.isLibrary())
-    return exitError(exitUsage, "a library alone has no reference",
-                     "--against=OTHER.so or FILE.npz, --data, or the ONNX model");
-  return evaluateReference(session, options.compile, inputs);
+  if (against == "ref" || suffix == ".onnx" || sys::fs::exists(against))
+    return interpret(session, options, inputs);
+  return exitError(exitUsage, "--against=" + against + ": there is no such file",
+                   "ref, MODEL.onnx, OTHER.so or FILE.npz");
+}
+
+/// A file or library that lacks an output is another model's, which is no difference in its results.
+static Error checkHasOutputs(const ptc_function &function, const NamedTensors &expected, StringRef against) {
+  for (const ptc_value &output : ArrayRef(function.outputs, function.output_count)) {
+    if (llvm::any_of(expected, [&](const auto &entry) { return entry.first == output.name; }))
+      continue;
+    std::string names = join(map_range(expected, [](const auto &entry) { return entry.first; }), ", ");
+    return exitError(exitUsage,
+                     "'" + against + "' has nothing of the name '" + output.name + "', an output of the model",
+                     "it has " + (names.empty() ? "nothing" : names));
+  }
+  return Error::success();
 }
 
 /// Prints a line; true if the output is within tolerance.
 static bool compareOutput(Session &session, StringRef name, const Tensor &actual, const NamedTensors &expected,
                           const Tolerance &tolerance) {
   raw_ostream &os = session.out;
-  auto found = llvm::find_if(expected, [&](const auto &entry) { return entry.first == name; });
-  if (found == expected.end()) {
-    os << name << ": nothing to compare with\n";
-    return false;
-  }
-  const Tensor &wanted = found->second;
+  const Tensor &wanted = llvm::find_if(expected, [&](const auto &entry) { return entry.first == name; })->second;
   if (wanted.shape != actual.shape || !(wanted.dtype == actual.dtype)) {
     os << name << ": " << formatType(actual.dtype) << ' ' << formatShape(actual.shape) << " where "
        << formatType(wanted.dtype) << ' ' << formatShape(wanted.shape) << " is expected\n";
@@ -169,19 +187,14 @@ static Error verifyLibrary(Session &session, const VerifyOptions &options, Strin
   Expected<NamedTensors> expected = expectedOutputs(session, function, options, *inputs);
   if (!expected)
     return expected.takeError();
+  if (Error error = checkHasOutputs(function, *expected, options.against))
+    return error;
   unsigned wrong = 0;
   for (unsigned i = 0; i < function.output_count; ++i)
     wrong += !compareOutput(session, function.outputs[i].name, (*actual)[i], *expected, options.tolerance);
   if (wrong)
     return exitError(exitDifference, Twine(wrong) + " of " + Twine(function.output_count) + " outputs differ");
   return Error::success();
-}
-
-/// `--threads=2` is the number of threads of the run; `--threads=pool` the kind that a model is compiled with.
-static void sortThreads(VerifyOptions &options) {
-  if (StringRef(options.compile.threads).getAsInteger(10, options.instance.threads))
-    return;
-  options.compile.threads = CompileOptions().threads;
 }
 
 /// A library is compiled already: --dim, --cpu and --threads are those of `ptc run`; other flags of a compile are
@@ -229,7 +242,8 @@ static Tolerance toleranceOf(const VerifyOptions &options) {
 /// Where activations are rounded to 8 bits, a sum that is off in its last place may be rounded to the next step.
 static Error allowQuantizedSteps(Session &session, VerifyOptions &options) {
   constexpr double leastDecibels = 30;
-  if (options.hasTolerance() || (options.isLibrary() && !options.perNode))
+  bool comparesWithModel = options.against != "ref" && sys::path::extension(options.against) == ".onnx";
+  if (options.hasTolerance() || (options.isLibrary() && !options.perNode && !comparesWithModel))
     return Error::success();
   CompileOptions model = options.compile;
   if (options.isLibrary())
@@ -255,7 +269,8 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
                      "leave --against out");
   if (Error error = allowQuantizedSteps(session, options))
     return error;
-  sortThreads(options);
+  if (Error error = takeRunThreads(options.compile, options.instance.threads))
+    return error;
   if (options.isLibrary()) {
     if (Error error = takeFlagsOfRun(options, app))
       return error;
@@ -281,8 +296,10 @@ Action declareVerify(CLI::App &app) {
   app.add_option("subject", options->compile.model, "an ONNX file or a library made by ptc")
       ->required()
       ->type_name("MODEL.onnx|MODEL.so");
-  app.add_option("--against", options->against,
-                 "ref (the built-in interpreter), another library, or a .npz of outputs; --per-node: the model")
+  app.add_option(
+         "--against", options->against,
+         "what is expected: ref (default), what the built-in interpreter makes of the model; the same of another "
+         "MODEL.onnx; the outputs of OTHER.so; those in FILE.npz, by their names")
       ->type_name("WHAT");
   app.add_flag("--per-node", options->perNode,
                "name the first node that differs from the interpreter on the library's own values of its operands; a "
@@ -297,11 +314,15 @@ Action declareVerify(CLI::App &app) {
   app.add_option("--rtol", options->relative,
                  "tolerated |a - b| as a part of |b| (default: 1e-3; with --autocast 4 units of the type: 1.6e-2 for "
                  "bf16, 2e-3 for f16)")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("X");
   app.add_option("--atol", options->absolute,
                  "tolerated |a - b| besides (default: 1e-5 of the largest |b|; with --autocast so many units of it)")
+      ->check(CLI::NonNegativeNumber)
       ->type_name("X");
-  app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")->type_name("N");
+  app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("N");
   app.add_option(
          "--min-db", options->leastDecibels,
          "an output with so much signal over noise is right, whatever elements differ (default for a model that "
@@ -311,12 +332,7 @@ Action declareVerify(CLI::App &app) {
   app.add_option("--weights", options->instance.weightsPath, "where a library's weights file is (default: beside it)")
       ->type_name("FILE");
   addCompileOptions(app, options->compile, {"Target", "Optimise", "Shapes", "Operators", "Running"});
-  app.get_option("--threads")
-      ->description("N: threads of the run (default: all); pool, openmp or none: what a model is compiled with")
-      ->type_name("N|KIND");
-  for (auto hidden :
-       {app.add_option("--size", options->dims), app.add_option("--run-threads", options->instance.threads)})
-    hidden->group(""); // earlier names of --at and --threads
+  describeRunThreads(app);
   return [options, &app](Session &session) { return verify(session, *options, app); };
 }
 

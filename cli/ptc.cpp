@@ -70,6 +70,17 @@ static UsageError unknownFlag(const CLI::App &app, const CLI::ExtrasError &error
   return {"unknown flag '" + flag.str() + "'", suggest(flag, names, help)};
 }
 
+/// "--threads=-1 is no number that it takes": values of flags that take words are checked by their verbs.
+static UsageError notItsValue(const CLI::ConversionError &error, StringRef verb) {
+  StringRef text = error.what();
+  std::string message = text.str();
+  if (text.consume_front("Could not convert: ")) {
+    auto [flag, value] = text.split(" = ");
+    message = (flag + "=" + value + " is no number that it takes").str();
+  }
+  return {message, "`ptc " + verb.str() + " --help` lists what there is"};
+}
+
 /// The first argument that is required and not there, as the usage line spells it; or which of its own verbs `verb` is
 /// to do.
 static UsageError missingArgument(const CLI::App &app, StringRef verb) {
@@ -178,6 +189,8 @@ static int runVerb(const VerbRow &verb, Arguments expanded, StringRef program, C
     wrong = unknownFlag(app, error, verb.name);
   } catch (const CLI::RequiredError &) {
     wrong = missingArgument(app, verb.name);
+  } catch (const CLI::ConversionError &error) {
+    wrong = notItsValue(error, verb.name);
   } catch (const CLI::ParseError &error) {
     wrong = {error.what(), "`ptc " + verb.name.str() + " --help` lists what there is"};
   }

@@ -2,6 +2,7 @@
 #include "codegen/host/HostModule.h"
 #include "ir/expr/ConditionText.h"
 #include "ir/prim/Elements.h"
+#include "ir/prim/GuardNodes.h"
 #include "ir/prim/Variants.h"
 #include "runtime/include/ptc/abi.h"
 
@@ -144,8 +145,12 @@ Function functionOf(const HostFunction &host) {
 
 std::vector<Guard> guardsOf(loop::ProgramOp program, ArrayRef<Symbol> symbols) {
   std::vector<Guard> guards;
-  for (Expr expr : prim::getExprs(program.getGuards()))
+  auto nodes = program->getAttrOfType<DictionaryAttr>(prim::guardNodesAttr);
+  for (Expr expr : prim::getExprs(program.getGuards())) {
     guards.push_back(guardOf(expr, [&](StringRef name) { return indexOf(symbols, name); }));
+    if (auto node = nodes ? nodes.getAs<StringAttr>(expr.str()) : nullptr)
+      guards.back().nodes = node.str();
+  }
   return guards;
 }
 

@@ -53,7 +53,7 @@ struct Symbol {
 struct Guard {
   std::string text;
   std::vector<unsigned> symbols; // that occur in it
-  std::string nodes;             // that check it while the program runs; empty: checked on entry
+  std::string nodes;             // that need it; empty: none of the model's
 };
 
 /// A size that a run finds, and the most that it can be, as text; empty: nothing bounds it.

@@ -2,8 +2,10 @@
 #include "ir/eval/ReferenceEval.h"
 #include "ir/Diagnostics.h"
 #include "ir/eval/EvalOps.h"
+#include "ir/expr/ConditionText.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace ptc;
@@ -270,6 +272,17 @@ llvm::Error Interpreter::runBind(prim::BindOp op) {
   return llvm::Error::success();
 }
 
+/// "a == b is needed, but a is 1 and b is 2"
+static std::string brokenGuardText(Expr condition, const SymbolValues &symbols) {
+  llvm::SmallVector<std::string> values;
+  condition.walkSymbols([&](llvm::StringRef name) {
+    std::string text = (name + " is " + llvm::Twine(symbols.lookup(name))).str();
+    if (!llvm::is_contained(values, text))
+      values.push_back(text);
+  });
+  return conditionText(condition) + " is needed, but " + llvm::join(values, " and ");
+}
+
 llvm::Error Interpreter::runOp(mlir::Operation &op) {
   Results results = std::vector<Tensor>();
   if (auto bind = mlir::dyn_cast<prim::BindOp>(op)) {
@@ -278,8 +291,8 @@ llvm::Error Interpreter::runOp(mlir::Operation &op) {
   }
   if (auto guard = mlir::dyn_cast<prim::GuardOp>(op)) {
     if (guard.getCondition().evaluate(symbols) == 0)
-      return atNode(&op, error(guard.getBecause() ? guard.getBecause()->str()
-                                                  : "guard " + guard.getCondition().str() + " failed"));
+      return atNode(
+          &op, error(guard.getBecause() ? guard.getBecause()->str() : brokenGuardText(guard.getCondition(), symbols)));
     return llvm::Error::success();
   }
   if (mlir::isa<prim::TapOp>(op)) // shows a value that is there
@@ -380,7 +393,7 @@ static llvm::Error checkGuards(mlir::func::FuncOp function, const SymbolValues &
     return llvm::Error::success();
   for (Expr guard : prim::getExprs(guards))
     if (guard.evaluate(symbols) == 0)
-      return error("guard " + guard.str() + " failed");
+      return error(brokenGuardText(guard, symbols));
   return llvm::Error::success();
 }
 

@@ -6,6 +6,14 @@
 using namespace llvm;
 using namespace ptc;
 
+/// "a == b"; a constant stands on the right.
+static std::string equationText(Expr equation, StringRef relation) {
+  SmallVector<Expr, 4> sides = equation.getOperands();
+  if (sides[0].isConstant())
+    std::swap(sides[0], sides[1]);
+  return (formulaText(sides[0]) + relation + formulaText(sides[1])).str();
+}
+
 std::string ptc::conditionText(Expr condition) {
   auto isCondition = [](Expr e) { return e.getKind() == ExprKind::Lt || e.getKind() == ExprKind::Eq; };
   bool isAny = condition.getKind() == ExprKind::Max || condition.getKind() == ExprKind::Add;
@@ -14,20 +22,16 @@ std::string ptc::conditionText(Expr condition) {
   if (condition.getKind() == ExprKind::Eq)
     for (auto [side, other] : {std::pair(0, 1), std::pair(1, 0)})
       if (Expr denied = condition.getOperands()[side];
-          isCondition(denied) && condition.getOperands()[other].isConstant(0)) {
-        std::string text = conditionText(denied);
-        size_t at = denied.getKind() == ExprKind::Eq ? text.find(" == ") : std::string::npos;
-        return at == std::string::npos ? "not " + text : text.replace(at, 4, " != ");
-      }
-  if (condition.getKind() != ExprKind::Lt && condition.getKind() != ExprKind::Eq)
-    return condition.str() + " != 0";
-  SmallVector<Expr, 4> sides = condition.getOperands();
-  std::string left = sides[0].str(), right = sides[1].str();
+          isCondition(denied) && condition.getOperands()[other].isConstant(0))
+        return denied.getKind() == ExprKind::Eq ? equationText(denied, " != ") : "not " + conditionText(denied);
   if (condition.getKind() == ExprKind::Eq)
-    return sides[0].isConstant() ? right + " == " + left : left + " == " + right;
+    return equationText(condition, " == ");
+  if (condition.getKind() != ExprKind::Lt)
+    return formulaText(condition) + " != 0";
+  SmallVector<Expr, 4> sides = condition.getOperands();
   if (sides[1].isConstant())
-    return left + " <= " + (sides[1] - 1).str();
+    return formulaText(sides[0]) + " <= " + formulaText(sides[1] - 1);
   if (sides[0].isConstant())
-    return right + " >= " + (sides[0] + 1).str();
-  return left + " < " + right;
+    return formulaText(sides[1]) + " >= " + formulaText(sides[0] + 1);
+  return formulaText(sides[0]) + " < " + formulaText(sides[1]);
 }

@@ -10,6 +10,7 @@
 // attributes and ops) and plain text (flags, the manifest).
 //
 //===----------------------------------------------------------------------===//
+#include "ir/expr/ConditionText.h"
 #include "ir/expr/ExprPolynomial.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -83,22 +84,26 @@ static void printSymbol(llvm::StringRef name, llvm::raw_ostream &os) {
   os << '"';
 }
 
-static void print(Expr e, llvm::raw_ostream &os);
+namespace {
+enum class Form { Parsed, ForPeople };
+} // namespace
 
-static void printAtoms(llvm::ArrayRef<Expr> atoms, llvm::raw_ostream &os) {
+static void print(Expr e, llvm::raw_ostream &os, Form form);
+
+static void printAtoms(llvm::ArrayRef<Expr> atoms, llvm::raw_ostream &os, Form form) {
   llvm::interleave(
       atoms, os,
       [&](Expr atom) {
         bool isSum = atom.getKind() == ExprKind::Add;
         os << (isSum ? "(" : "");
-        print(atom, os);
+        print(atom, os, form);
         os << (isSum ? ")" : "");
       },
       "*");
 }
 
 /// The terms with atoms first, then the constant: 2*x + y - 1.
-static void printSum(Expr e, llvm::raw_ostream &os) {
+static void printSum(Expr e, llvm::raw_ostream &os, Form form) {
   Polynomial terms;
   int64_t constant = splitConstant(e, &terms);
   if (constant)
@@ -111,11 +116,50 @@ static void printSum(Expr e, llvm::raw_ostream &os) {
     isFirst = false;
     if (magnitude != 1 || term.atoms.empty())
       os << magnitude << (term.atoms.empty() ? "" : "*");
-    printAtoms(term.atoms, os);
+    printAtoms(term.atoms, os, form);
   }
 }
 
-static void print(Expr e, llvm::raw_ostream &os) {
+/// What C and people have an operator for: "floor((n + 1) / 2)", "(n % 4)", "(m == 1 ? n : m)". False for others.
+static bool printOperator(Expr e, llvm::raw_ostream &os) {
+  auto print = [&](unsigned operand, bool isOfProduct = false) {
+    bool isSum = isOfProduct && e.getOperands()[operand].getKind() == ExprKind::Add;
+    os << (isSum ? "(" : "");
+    ::print(e.getOperands()[operand], os, Form::ForPeople);
+    os << (isSum ? ")" : "");
+  };
+  auto printBinary = [&](llvm::StringRef open, llvm::StringRef symbol, bool isOfProduct = false) {
+    os << open;
+    print(0, isOfProduct);
+    os << symbol;
+    print(1, isOfProduct);
+    os << ')';
+    return true;
+  };
+  switch (e.getKind()) {
+  case ExprKind::FloorDiv:
+    return printBinary("floor(", " / ", /*isOfProduct=*/true);
+  case ExprKind::Mod:
+    return printBinary("(", " % ", /*isOfProduct=*/true);
+  case ExprKind::Lt:
+    return printBinary("(", " < ");
+  case ExprKind::Eq:
+    return printBinary("(", " == ");
+  case ExprKind::Select:
+    os << '(';
+    print(0);
+    os << " ? ";
+    print(1);
+    os << " : ";
+    print(2);
+    os << ')';
+    return true;
+  default:
+    return false;
+  }
+}
+
+static void print(Expr e, llvm::raw_ostream &os, Form form) {
   switch (e.getKind()) {
   case ExprKind::Constant:
     os << e.getValue();
@@ -125,21 +169,27 @@ static void print(Expr e, llvm::raw_ostream &os) {
     return;
   case ExprKind::Mul:
   case ExprKind::Add:
-    printSum(e, os);
+    printSum(e, os, form);
     return;
   default:
+    if (form == Form::ForPeople && printOperator(e, os))
+      return;
     os << functionName(e.getKind()) << '(';
-    llvm::interleaveComma(e.getOperands(), os, [&](Expr operand) { print(operand, os); });
+    llvm::interleaveComma(e.getOperands(), os, [&](Expr operand) { print(operand, os, form); });
     os << ')';
   }
 }
 
-std::string Expr::str() const {
+static std::string textOf(Expr e, Form form) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  ::print(*this, os);
+  print(e, os, form);
   return text;
 }
+
+std::string Expr::str() const { return textOf(*this, Form::Parsed); }
+
+std::string ptc::formulaText(Expr e) { return textOf(e, Form::ForPeople); }
 
 void ExprAttr::print(mlir::AsmPrinter &printer) const { printer << '<' << Expr(*this).str() << '>'; }
 

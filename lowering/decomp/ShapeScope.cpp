@@ -1,5 +1,6 @@
 //===- ShapeScope.cpp - what is known and assumed of shape symbols --------===//
 #include "lowering/decomp/ShapeScope.h"
+#include "ir/Diagnostics.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -64,6 +65,7 @@ bool ShapeScope::assume(Expr condition) {
     return true;
   if (!isBoundInside(condition) && !isConditional) {
     guards.push_back(condition);
+    guardPlaces.push_back(place.loc);
     learnLeast(condition);
     return true;
   }
@@ -377,4 +379,12 @@ DictionaryAttr ShapeScope::symbolsAttr() const {
   for (auto &[name, bounds] : withAgreeingHints())
     entries.push_back({name, prim::SymbolAttr::get(context, bounds.min, bounds.max, bounds.divisor, bounds.hint)});
   return DictionaryAttr::get(context, entries);
+}
+
+DictionaryAttr ShapeScope::guardNodesAttr() const {
+  NamedAttrList nodes;
+  for (auto [guard, loc] : llvm::zip_equal(guards, guardPlaces))
+    if (std::optional<NodeLocation> node = describeLocation(loc))
+      nodes.set(guard.str(), StringAttr::get(context, node->node.empty() ? node->output : node->node));
+  return nodes.getDictionary(context);
 }

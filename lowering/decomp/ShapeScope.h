@@ -112,6 +112,8 @@ public:
   /// Symbols with their bounds, and hints that meet the guards where that is easy to tell.
   mlir::DictionaryAttr symbolsAttr() const;
   mlir::ArrayAttr guardsAttr() const { return prim::getExprArray(context, guards); }
+  /// The node that each guard stems from (ir/prim/GuardNodes.h).
+  mlir::DictionaryAttr guardNodesAttr() const;
 
 private:
   using Symbols = llvm::MapVector<mlir::StringAttr, SymbolBounds>;
@@ -129,6 +131,7 @@ private:
   SymbolRanges ranges;
   Symbols symbols; // in order of appearance
   llvm::SmallVector<Expr> guards;
+  llvm::SmallVector<mlir::Location> guardPlaces; // of each
   /// Symbol -> the least value that the guards admit, where it is above the bound. Signs are told by it (`range`): with
   /// h >= 29 the truncating division of exporters' (h - 29) / 8 is a plain one. Nothing is simplified by it, since
   /// sizes that were written before the guard have to look like those written after.

@@ -1,6 +1,7 @@
 //===- ImportOnnx.cpp - ONNX models become prim modules -------------------===//
 #include "lowering/onnx/ImportOnnx.h"
 #include "ir/prim/Elements.h"
+#include "ir/prim/GuardNodes.h"
 #include "ir/prim/Prim.h"
 #include "ir/prim/Variants.h"
 #include "lowering/decomp/ElementTypes.h"
@@ -293,6 +294,8 @@ private:
   bool addAttributes() {
     entry->setAttr(prim::symbolsAttr, shapes.symbolsAttr());
     entry->setAttr(prim::guardsAttr, shapes.guardsAttr());
+    if (DictionaryAttr nodes = shapes.guardNodesAttr(); !nodes.empty())
+      entry->setAttr(prim::guardNodesAttr, nodes);
     if (buckets)
       entry->setAttr(prim::bucketsAttr, buckets);
     for (auto [i, input] : llvm::enumerate(inputs))

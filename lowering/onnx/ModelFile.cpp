@@ -76,11 +76,31 @@ static bool parseText(onnx::ModelProto &model, StringRef text, StringRef path, m
   return false;
 }
 
+/// What is often taken for a model, by first bytes with which no model begins; empty for others.
+static StringRef nameFormat(StringRef bytes) {
+  static constexpr std::pair<StringLiteral, StringLiteral> formats[] = {
+      {"\177ELF", "it is a shared library or a program"},
+      {"version https://git-lfs",
+       "it is the stub that Git LFS leaves in the place of a file; `git lfs pull` fetches that"},
+      {"PK\003\004", "it is a zip archive, as PyTorch's checkpoints are"},
+      {"\037\213", "it is compressed with gzip"},
+      {"<", "it is a page of the web or another text with tags"},
+  };
+  for (auto &[first, name] : formats)
+    if (bytes.starts_with(first))
+      return name;
+  return "";
+}
+
 static bool parseBinary(onnx::ModelProto &model, StringRef bytes, StringRef path, mlir::Location loc) {
   std::string stripped;
   WireError error;
   if (bytes.empty()) {
     diagnose(loc, DiagId::NotOnnx, path, "it is empty");
+    return false;
+  }
+  if (StringRef format = nameFormat(bytes); !format.empty()) {
+    diagnose(loc, DiagId::NotOnnx, path, format);
     return false;
   }
   if (!stripTensors(bytes, stripped, error)) {

@@ -3,6 +3,7 @@
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "ir/expr/DimName.h"
 #include "ir/prim/Elements.h"
+#include "ir/prim/GuardNodes.h"
 #include "ir/prim/Variants.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/Passes.h"
@@ -471,7 +472,8 @@ LogicalResult FunctionLowering::run() {
                         function.getNumResults() ? collectElementTypes(function.getResultTypes()) : emptyTypes,
                         orEmpty(prim::symbolsAttr), collectSymbolSources(function),
                         guards ? guards : builder.getArrayAttr({}), aliases, ExprAttr(), ExprAttr());
-  for (StringRef name : {prim::foldedWeightsAttr, prim::variantOfAttr, prim::pinsAttr, prim::mapsAttr})
+  for (StringRef name :
+       {prim::foldedWeightsAttr, prim::variantOfAttr, prim::pinsAttr, prim::mapsAttr, prim::guardNodesAttr})
     if (Attribute kept = function->getAttr(name))
       program->setAttr(name, kept);
   Block &block = program.getBody().emplaceBlock();

@@ -84,7 +84,6 @@ private:
   mlir::LogicalResult lowerRegion(mlir::Region &from, mlir::Region &to,
                                   llvm::function_ref<mlir::LogicalResult(mlir::Operation *yield)> storeYielded);
   void realizeCaptured(mlir::Region &region, mlir::Location loc);
-  void storeBehind(prim::ConcatOp append, mlir::Value place);
   static bool isRecurrence(prim::LoopOp loop);
   mlir::LogicalResult lowerRecurrence(prim::LoopOp op);
   mlir::Value getRowMajor(mlir::Value value, mlir::Location loc);
@@ -114,6 +113,9 @@ public:
   /// Writes the tensor's elements to `buffer` at positions given by `at`.
   void store(const Tensor &tensor, mlir::Value buffer,
              llvm::function_ref<llvm::SmallVector<Expr>(llvm::ArrayRef<Expr>)> at, mlir::Location loc);
+
+  /// Writes what the concat puts behind its first operand, which lies at the beginning of `place`.
+  void storeBehind(prim::ConcatOp append, mlir::Value place);
 
   mlir::Value createBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);
   mlir::Value createRowMajorBuffer(llvm::ArrayRef<Expr> dims, mlir::Type elementType, mlir::Location loc);

@@ -174,7 +174,6 @@ Value FunctionLowering::createPart(Value whole, Expr offset, ArrayRef<Expr> dims
                         ExprAttr(offset.simplify(symbolRanges)));
 }
 
-/// Writes what the concat puts behind its first operand, which lies at the beginning of `place`.
 void FunctionLowering::storeBehind(prim::ConcatOp append, Value place) {
   Expr offset = product(context, prim::getDims(append.getInputs()[0]));
   for (Value added : append.getInputs().drop_front()) {
@@ -236,115 +235,172 @@ static prim::ConcatOp findAppend(prim::LoopOp op, unsigned number) {
   return concat;
 }
 
-LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
-  Location loc = op.getLoc();
-  MLIRContext *context = op.getContext();
-  realizeCaptured(op.getBody(), loc);
+namespace {
+/// One loop on its way to loop.repeat: what lies around it, what a round reads and writes, what is behind it.
+class LoopLowering {
+public:
+  LoopLowering(FunctionLowering &whole, prim::LoopOp op)
+      : whole(whole), op(op), loc(op.getLoc()), context(op.getContext()), zero(Expr::constant(context, 0)),
+        round(Expr::symbol(context, op.getCounter())) {}
 
-  // What the host reads before each round.
-  Value limit, condition;
+  void createControls();
+  void createStates();
+  LogicalResult createStacks();
+  RepeatOp createRepeat();
+  void setRoundArguments();
+  void storeRound();
+  void setResults(RepeatOp repeat);
+
+private:
+  Value partOf(const StateBuffer &state, Expr number, Value like) {
+    return whole.createPart(state.whole, state.half ? number.mod(2) * state.half : zero, prim::getDims(like), loc);
+  }
+  void storeAppended(Value next, const StateBuffer &state);
+
+  FunctionLowering &whole;
+  prim::LoopOp op;
+  Location loc;
+  MLIRContext *context;
+  Expr zero, round;
+  Value limit, condition; // which the host reads before each round
+  SmallVector<StateBuffer> states;
+  SmallVector<Value> stacks;
+};
+} // namespace
+
+void LoopLowering::createControls() {
   if (Value value = op.getLimit()) {
-    realize(get(value), loc);
-    limit = get(value).buffer;
+    whole.realize(whole.get(value), loc);
+    limit = whole.get(value).buffer;
   }
   if (Value value = op.getCondition()) {
-    condition = createBuffer({}, prim::getElementType(value), loc);
-    store(get(value), condition, atItself, loc);
+    condition = whole.createBuffer({}, prim::getElementType(value), loc);
+    whole.store(whole.get(value), condition, atItself, loc);
   }
+}
 
-  SmallVector<StateBuffer> states;
-  Expr zero = Expr::constant(context, 0);
+void LoopLowering::createStates() {
   for (auto [number, initial] : llvm::enumerate(op.getInitial())) {
     StateBuffer state;
     StateDims dims = getStateDims(op, op.getStateArgs()[number]);
     Type elementType = prim::getElementType(initial);
     state.grows = !dims.isBounded;
     if ((state.append = findAppend(op, number))) {
-      appends.insert(state.append);
+      whole.appends.insert(state.append);
     } else if (!state.grows) {
       int64_t line = std::max<int64_t>(64 / getElementBytes(prim::getScalarType(elementType)), 1);
       state.half = product(context, dims.most).ceilDiv(line) * line;
     }
     SmallVector<Expr> place = state.half ? SmallVector<Expr>{state.half * 2} : state.grows ? dims.initial : dims.most;
-    state.whole = createRowMajorBuffer(place, elementType, loc);
-    store(get(initial), createPart(state.whole, zero, prim::getDims(initial), loc), atItself, loc);
+    state.whole = whole.createRowMajorBuffer(place, elementType, loc);
+    whole.store(whole.get(initial), whole.createPart(state.whole, zero, prim::getDims(initial), loc), atItself, loc);
     states.push_back(state);
   }
-  SmallVector<Value> stacks;
+}
+
+LogicalResult LoopLowering::createStacks() {
   for (Value stack : op.getStacks()) {
     SmallVector<Expr> dims = prim::getDims(stack);
     if (!op.getTrips())
       return op.emitOpError("stacks rows of a number that nothing bounds, which has no lowering yet");
     dims[0] = *op.getTrips();
-    stacks.push_back(createRowMajorBuffer(dims, prim::getElementType(stack), loc));
+    stacks.push_back(whole.createRowMajorBuffer(dims, prim::getElementType(stack), loc));
   }
+  return success();
+}
 
+RepeatOp LoopLowering::createRepeat() {
   // A loop behind which nothing needs to know the number of rounds but the parity of its states.
   StringAttr rounds = op.getRoundsAttr();
   if (!op.getRoundCount())
-    rounds = builder.getStringAttr(op.getCounter() + "_rounds");
-  auto repeat = RepeatOp::create(builder, loc, op.getCounterAttr(), op.getTripsAttr(), rounds, op.getCarriedAttr(),
-                                 limit, condition);
+    rounds = whole.builder.getStringAttr(op.getCounter() + "_rounds");
+  auto repeat = RepeatOp::create(whole.builder, loc, op.getCounterAttr(), op.getTripsAttr(), rounds,
+                                 op.getCarriedAttr(), limit, condition);
   repeat.getBody().emplaceBlock();
-  Expr round = Expr::symbol(context, op.getCounter());
-  auto inRound = [&](const StateBuffer &state, Expr number, Value like) {
-    return createPart(state.whole, state.half ? number.mod(2) * state.half : zero, prim::getDims(like), loc);
-  };
+  return repeat;
+}
+
+void LoopLowering::setRoundArguments() {
+  for (auto [argument, state] : llvm::zip_equal(op.getStateArgs(), states))
+    whole.set(argument, whole.readOf(partOf(state, round, argument), prim::getElementType(argument)));
+  for (auto [argument, scanned] : llvm::zip_equal(op.getElementArgs(), op.getScanned()))
+    whole.set(argument,
+              whole.viewOf(whole.get(scanned), prim::getDims(argument), [round = round](Body &, ArrayRef<Expr> at) {
+                SmallVector<Expr> index{round};
+                index.append(at.begin(), at.end());
+                return index;
+              }));
+}
+
+void LoopLowering::storeAppended(Value next, const StateBuffer &state) {
+  Value place = state.whole;
+  if (state.grows) {
+    regrow(whole.builder, loc, place, prim::getDims(next), prim::getElementType(next), /*keeps=*/true);
+    place = whole.createPart(place, zero, prim::getDims(next), loc);
+  }
+  whole.storeBehind(state.append, place);
+}
+
+void LoopLowering::storeRound() {
+  SmallVector<std::pair<Value, Tensor>> grown; // states that wait until no other reads the old ones
+  for (auto [next, state] : llvm::zip_equal(op.getNextStates(), states)) {
+    if (state.append) {
+      storeAppended(next, state);
+      continue;
+    }
+    if (state.half) {
+      whole.store(whole.get(next), partOf(state, round + 1, next), atItself, loc);
+      continue;
+    }
+    Type elementType = prim::getElementType(next);
+    Value own = whole.createRowMajorBuffer(prim::getDims(next), elementType, loc);
+    whole.store(whole.get(next), own, atItself, loc);
+    grown.push_back({state.whole, whole.readOf(own, elementType)});
+  }
+  for (auto [row, stack] : llvm::zip_equal(op.getRows(), stacks)) {
+    SmallVector<Expr> dims = prim::getDims(row);
+    whole.store(whole.get(row), whole.createPart(stack, round * product(context, dims), dims, loc), atItself,
+                getLocOfMaker(row, loc));
+  }
+  if (Value next = op.getNextCondition())
+    whole.store(whole.get(next), condition, atItself, loc);
+  for (auto &[buffer, tensor] : grown) {
+    regrow(whole.builder, loc, buffer, tensor.dims, tensor.elementType, /*keeps=*/false);
+    whole.store(tensor, whole.createPart(buffer, zero, tensor.dims, loc), atItself, loc);
+  }
+}
+
+void LoopLowering::setResults(RepeatOp repeat) {
+  Expr count = op.getRoundCount() ? op.getRoundCount() : Expr::symbol(context, *repeat.getRounds());
+  for (auto [result, state] : llvm::zip_equal(op.getFinalStates(), states))
+    whole.set(result, whole.readOf(partOf(state, count, result), prim::getElementType(result)));
+  for (auto [result, stack] : llvm::zip_equal(op.getStacks(), stacks)) {
+    SmallVector<Expr> dims = prim::getDims(result);
+    bool isWhole = cast<BufferType>(stack.getType()).getShape() == dims;
+    whole.set(result,
+              whole.readOf(isWhole ? stack : whole.createPart(stack, zero, dims, loc), prim::getElementType(result)));
+  }
+}
+
+LogicalResult FunctionLowering::lowerLoop(prim::LoopOp op) {
+  realizeCaptured(op.getBody(), op.getLoc());
+  LoopLowering lowering(*this, op);
+  lowering.createControls();
+  lowering.createStates();
+  if (failed(lowering.createStacks()))
+    return failure();
+  RepeatOp repeat = lowering.createRepeat();
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToEnd(&repeat.getBlock());
-    for (auto [argument, state] : llvm::zip_equal(op.getStateArgs(), states))
-      set(argument, readOf(inRound(state, round, argument), prim::getElementType(argument)));
-    for (auto [argument, scanned] : llvm::zip_equal(op.getElementArgs(), op.getScanned()))
-      set(argument, viewOf(get(scanned), prim::getDims(argument), [round](Body &, ArrayRef<Expr> at) {
-            SmallVector<Expr> whole{round};
-            whole.append(at.begin(), at.end());
-            return whole;
-          }));
+    lowering.setRoundArguments();
   }
-  LogicalResult lowered = lowerRegion(op.getBody(), repeat.getBody(), [&](Operation *) {
-    SmallVector<std::pair<Value, Tensor>> grown; // states that wait until no other reads the old ones
-    for (auto [next, state] : llvm::zip_equal(op.getNextStates(), states)) {
-      if (state.append) {
-        Value place = state.whole;
-        if (state.grows) {
-          regrow(builder, loc, place, prim::getDims(next), prim::getElementType(next), /*keeps=*/true);
-          place = createPart(place, zero, prim::getDims(next), loc);
-        }
-        storeBehind(state.append, place);
-        continue;
-      }
-      if (state.half) {
-        store(get(next), inRound(state, round + 1, next), atItself, loc);
-        continue;
-      }
-      Type elementType = prim::getElementType(next);
-      Value own = createRowMajorBuffer(prim::getDims(next), elementType, loc);
-      store(get(next), own, atItself, loc);
-      grown.push_back({state.whole, readOf(own, elementType)});
-    }
-    for (auto [row, stack] : llvm::zip_equal(op.getRows(), stacks)) {
-      SmallVector<Expr> dims = prim::getDims(row);
-      store(get(row), createPart(stack, round * product(context, dims), dims, loc), atItself, getLocOfMaker(row, loc));
-    }
-    if (Value next = op.getNextCondition())
-      store(get(next), condition, atItself, loc);
-    for (auto &[whole, tensor] : grown) {
-      regrow(builder, loc, whole, tensor.dims, tensor.elementType, /*keeps=*/false);
-      store(tensor, createPart(whole, zero, tensor.dims, loc), atItself, loc);
-    }
+  auto storeRound = [&](Operation *) {
+    lowering.storeRound();
     return success();
-  });
-  if (failed(lowered))
+  };
+  if (failed(lowerRegion(op.getBody(), repeat.getBody(), storeRound)))
     return failure();
-
-  Expr count = op.getRoundCount() ? op.getRoundCount() : Expr::symbol(context, rounds.getValue());
-  for (auto [result, state] : llvm::zip_equal(op.getFinalStates(), states))
-    set(result, readOf(inRound(state, count, result), prim::getElementType(result)));
-  for (auto [result, stack] : llvm::zip_equal(op.getStacks(), stacks)) {
-    SmallVector<Expr> dims = prim::getDims(result);
-    Value whole = cast<BufferType>(stack.getType()).getShape() == dims ? stack : createPart(stack, zero, dims, loc);
-    set(result, readOf(whole, prim::getElementType(result)));
-  }
+  lowering.setResults(repeat);
   return success();
 }

@@ -337,20 +337,20 @@ std::optional<RhsReads> matchRhs(ContractionOp node) {
 struct PanelDims {
   SmallVector<int64_t> extents, strides;
   int64_t panel = -1, lane = -1;
+  int64_t limit = 0; // of what `panel` counts panels of: columns, or the first digit of them; 0: none
   void add(int64_t extent, int64_t stride) {
     extents.push_back(extent);
     strides.push_back(stride);
   }
   int64_t count() const { return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>()); }
-  RecipeAttr recipe(MLIRContext *context, int64_t offset, int64_t columns) const {
-    return RecipeAttr::get(context, extents, strides, offset, panel, lane, columns);
+  RecipeAttr recipe(MLIRContext *context, int64_t offset) const {
+    return RecipeAttr::get(context, extents, strides, offset, panel, lane, limit);
   }
 };
 
 /// Adds the digits of columns but for those of a panel, which are returned, the last one first. What is no whole panel
 /// is told by the panels' limit, whose dims are then those of the first digit. Nothing if panels end within a digit.
-std::optional<SmallVector<Digit>> addPanels(PanelDims &dims, ArrayRef<Digit> digits, int64_t panelWidth,
-                                            int64_t &limit) {
+std::optional<SmallVector<Digit>> addPanels(PanelDims &dims, ArrayRef<Digit> digits, int64_t panelWidth) {
   SmallVector<Digit> lanes, outer;
   int64_t width = 1;
   for (auto [number, digit] : llvm::enumerate(digits)) {
@@ -366,7 +366,7 @@ std::optional<SmallVector<Digit>> addPanels(PanelDims &dims, ArrayRef<Digit> dig
     if (digit.extent % part && !isFirst)
       return std::nullopt;
     if (digit.extent % part) {
-      limit = digit.extent;
+      dims.limit = digit.extent;
       dims.panel = int64_t(dims.extents.size());
     }
     if (part > 1)
@@ -398,9 +398,9 @@ void packBeside(ContractionOp node, const WeightRead &read, int64_t panelWidth) 
   PanelDims dims;
   for (unsigned dim = 0; dim < node.getBatch(); ++dim)
     dims.add(domain[dim].getValue(), read.steps[dim]);
-  int64_t n = domain[nDim].getValue();
+  dims.limit = domain[nDim].getValue();
   dims.panel = dims.extents.size();
-  dims.add(llvm::divideCeil(n, panelWidth), read.steps[nDim] * panelWidth);
+  dims.add(llvm::divideCeil(dims.limit, panelWidth), read.steps[nDim] * panelWidth);
   Expr row = Expr::constant(node.getContext(), 0);
   for (unsigned dim = nDim + 1; dim < domain.size(); ++dim)
     if (read.steps[dim]) {
@@ -410,7 +410,7 @@ void packBeside(ContractionOp node, const WeightRead &read, int64_t panelWidth) 
   dims.lane = dims.extents.size();
   dims.add(panelWidth, read.steps[nDim]);
   LoadOp load = read.load;
-  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), read.offset, n), dims.count());
+  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), read.offset), dims.count());
   if (!packed)
     return;
   OpBuilder b(load);
@@ -461,97 +461,130 @@ void moveBack(ContractionOp node, unsigned from, unsigned to) {
   setDomain(node, domain);
 }
 
-/// `choice`: how Winograd's algorithm computes the node, if it does.
-void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, WinogradChoice choice) {
-  WinogradTile winograd = choice.tile;
+/// How a node's weight is packed.
+struct PanelForm {
+  RhsReads reads;
+  WinogradTile winograd;   // none: not transformed
+  unsigned firstBatch = 0; // of the dims of the batch, the first that the weight depends on
+  unsigned lastDim = 0;    // of the weight's elements, or of its bytes
+  bool isPartOfByte = false;
+  int64_t bits = 0;       // of a weight that stays packed in words
+  int64_t group = 1;      // of elements that lie together
+  int64_t neighbours = 1; // elements of the source in a group
+};
+
+/// Nothing where the weight stays as it is.
+std::optional<PanelForm> choosePanelForm(ContractionOp node, int64_t fewestColumns, const WinogradChoice &choice) {
   std::optional<RhsReads> reads = matchRhs(node);
   if (!reads || node.getN() != 1)
-    return;
-  WeightRead &element = reads->element;
+    return std::nullopt;
+  PanelForm form{.reads = *reads, .winograd = choice.tile};
+  const WeightRead &element = form.reads.element;
   SmallVector<Expr> domain = getDomain(node);
+  unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
   for (unsigned dim = 0; dim < node.getBatch(); ++dim)
     if (element.steps[dim] == 0 && !domain[dim].isConstant(1))
-      winograd = {}; // one weight for the whole batch, stored once
-  unsigned firstBatch = winograd ? 0 : countRepeating(node, *reads);
-  unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
-  PanelDims dims;
+      form.winograd = {}; // one weight for the whole batch, stored once
+  form.firstBatch = form.winograd ? 0 : countRepeating(node, form.reads);
   for (unsigned dim = 0; dim < domain.size(); ++dim)
-    if (((dim >= firstBatch && dim < node.getBatch()) || dim >= nDim) && !domain[dim].isConstant())
-      return; // a weight's own dims are constant
-  int64_t n = domain[nDim].getValue();
-  bool hasDigits = !element.columns.empty();
-  if (n < fewestColumns || (!reads->others.empty() && element.steps[nDim] == 0) || (hasDigits && winograd))
-    return;
-  unsigned lastDim = domain.size() - 1;
-  auto isTransformed = [&](unsigned dim) {
-    return winograd && dim <= choice.window && dim + winograd.sides > choice.window;
-  };
-  bool isPartOfByte = bool(reads->number);
-  if (reads->bits && !isPartOfByte && (node.getK() == 0 || domain[lastDim].getValue() % (32 / reads->bits)))
-    reads->bits = 0; // one a byte
-  int64_t bits = reads->bits, group = bits ? 32 / bits : getGroup(node);
-  int64_t neighbours = isPartOfByte ? 4 : group; // elements of the source in a group
-  if (isPartOfByte) {
+    if (((dim >= form.firstBatch && dim < node.getBatch()) || dim >= nDim) && !domain[dim].isConstant())
+      return std::nullopt; // a weight's own dims are constant
+  if (domain[nDim].getValue() < fewestColumns || (!form.reads.others.empty() && element.steps[nDim] == 0) ||
+      (!element.columns.empty() && form.winograd))
+    return std::nullopt;
+  form.lastDim = domain.size() - 1;
+  form.isPartOfByte = bool(form.reads.number);
+  form.bits = form.reads.bits;
+  if (form.bits && !form.isPartOfByte && (node.getK() == 0 || domain[form.lastDim].getValue() % (32 / form.bits)))
+    form.bits = 0; // one a byte
+  form.group = form.bits ? 32 / form.bits : getGroup(node);
+  form.neighbours = form.isPartOfByte ? 4 : form.group;
+  if (form.isPartOfByte) {
     // The dims of the byte and of the number in it become one, which is that of the group.
-    bool isInnermost = reads->part == lastDim && lastDim > kDim && domain[lastDim].isConstant(8 / bits);
-    --lastDim;
-    if (!isInnermost || domain[lastDim].getValue() % neighbours ||
-        !mergesIn(node.getLhs(), lastDim, domain[lastDim + 1]))
-      return;
+    bool isInnermost =
+        form.reads.part == form.lastDim && form.lastDim > kDim && domain[form.lastDim].isConstant(8 / form.bits);
+    --form.lastDim;
+    if (!isInnermost || domain[form.lastDim].getValue() % form.neighbours ||
+        !mergesIn(node.getLhs(), form.lastDim, domain[form.lastDim + 1]))
+      return std::nullopt;
   }
+  return form;
+}
+
+/// The dims of the packed weight, outermost first. Nothing if panels end within a digit.
+std::optional<PanelDims> layOutPanels(ContractionOp node, const PanelForm &form, int64_t panelWidth,
+                                      const WinogradChoice &choice) {
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
+  const WeightRead &element = form.reads.element;
+  auto isTransformed = [&](unsigned dim) {
+    return form.winograd && dim <= choice.window && dim + form.winograd.sides > choice.window;
+  };
+  PanelDims dims;
   for (unsigned dim = kDim; dim < domain.size(); ++dim)
     if (isTransformed(dim)) // the outermost ones, which become positions
       dims.add(domain[dim].getValue(), element.steps[dim]);
-  for (unsigned dim = firstBatch; dim < node.getBatch(); ++dim)
+  for (unsigned dim = form.firstBatch; dim < node.getBatch(); ++dim)
     dims.add(domain[dim].getValue(), element.steps[dim]);
-  int64_t limit = hasDigits ? 0 : n;
   std::optional<SmallVector<Digit>> lanes = SmallVector<Digit>{{panelWidth, element.steps[nDim]}};
-  if (hasDigits) {
-    lanes = addPanels(dims, element.columns, panelWidth, limit);
-  } else {
+  if (element.columns.empty()) {
+    dims.limit = domain[nDim].getValue();
     dims.panel = dims.extents.size();
-    dims.add(llvm::divideCeil(n, panelWidth), element.steps[nDim] * panelWidth);
+    dims.add(llvm::divideCeil(dims.limit, panelWidth), element.steps[nDim] * panelWidth);
+  } else {
+    lanes = addPanels(dims, element.columns, panelWidth);
   }
   if (!lanes)
-    return;
-  for (unsigned dim = kDim; dim <= lastDim; ++dim) {
+    return std::nullopt;
+  for (unsigned dim = kDim; dim <= form.lastDim; ++dim) {
     if (isTransformed(dim))
       continue;
-    int64_t terms = dim == lastDim ? neighbours : 1;
+    int64_t terms = dim == form.lastDim ? form.neighbours : 1;
     dims.add(domain[dim].getValue() / terms, element.steps[dim] * terms);
   }
   if (dims.panel >= 0)
     dims.lane = dims.extents.size();
   for (const Digit &digit : llvm::reverse(*lanes))
     dims.add(digit.extent, digit.step);
-  if (neighbours > 1)
-    dims.add(neighbours, element.steps[lastDim]);
+  if (form.neighbours > 1)
+    dims.add(form.neighbours, element.steps[form.lastDim]);
+  return dims;
+}
 
-  int64_t count = dims.count();
+/// `choice`: how Winograd's algorithm computes the node, if it does.
+void pack(ContractionOp node, int64_t panelWidth, int64_t fewestColumns, WinogradChoice choice) {
+  std::optional<PanelForm> form = choosePanelForm(node, fewestColumns, choice);
+  if (!form)
+    return;
+  std::optional<PanelDims> dims = layOutPanels(node, *form, panelWidth, choice);
+  if (!dims)
+    return;
+  const WinogradTile &winograd = form->winograd;
+  int64_t count = dims->count();
   if (winograd)
     count = count / winograd.elements() * winograd.positions();
-  StoredAs as{.winograd = winograd, .packedBits = isPartOfByte ? 0 : bits};
+  StoredAs as{.winograd = winograd, .packedBits = form->isPartOfByte ? 0 : form->bits};
   if (as.packedBits)
-    count = count * bits / 8;
-  LoadOp load = element.load;
-  Value packed = createStored(load.getBuffer(), dims.recipe(node.getContext(), element.offset, limit), count, as);
+    count = count * form->bits / 8;
+  LoadOp load = form->reads.element.load;
+  Value packed = createStored(load.getBuffer(), dims->recipe(node.getContext(), form->reads.element.offset), count, as);
   if (!packed)
     return;
   OpBuilder b(load);
-  auto panels = PanelsOp::create(b, load.getLoc(), load.getType(), packed, group, bits, ExprAttr());
+  auto panels = PanelsOp::create(b, load.getLoc(), load.getType(), packed, form->group, form->bits, ExprAttr());
   if (winograd) {
     setWinogradTile(panels, winograd);
     if (choice.dilations != WinogradDilations{1, 1})
       panels->setAttr(winogradDilationsAttr, b.getDenseI64ArrayAttr(choice.dilations));
   }
-  replaceByPanels(isPartOfByte ? reads->number.getOperation() : load.getOperation(), load, panels);
-  for (const WeightRead &other : reads->others)
+  replaceByPanels(form->isPartOfByte ? form->reads.number.getOperation() : load.getOperation(), load, panels);
+  for (const WeightRead &other : form->reads.others)
     packBeside(node, other, panelWidth);
-  if (isPartOfByte)
+  if (form->isPartOfByte)
     mergeDims(node);
   if (winograd) { // which dims are transformed is told by their places
-    moveBack(node, choice.output, nDim - 1);
-    moveBack(node, choice.window, lastDim - 1);
+    moveBack(node, choice.output, node.getBatch() + node.getM() - 1);
+    moveBack(node, choice.window, form->lastDim - 1);
   }
 }
 

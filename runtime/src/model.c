@@ -82,10 +82,10 @@ static ptc_status check(const ptc_rt_descriptor *descriptor, const ptc_options *
   return PTC_OK;
 }
 
-static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_options *options, ptc_model **result) {
+static ptc_model *describe_model(const ptc_rt_descriptor *descriptor, const ptc_options *options) {
   ptc_model *model = calloc(1, sizeof(*model));
   if (!model)
-    return fail(options, PTC_OUT_OF_MEMORY, "no memory for the model");
+    return 0;
   model->descriptor = descriptor;
   model->allocator = options->allocator;
   model->pool = options->pool;
@@ -98,21 +98,45 @@ static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_opti
   model->threads = options->threads ? options->threads : ptc_rt_cpu_count();
   if (model->threads > PTC_RT_MAX_THREADS)
     model->threads = PTC_RT_MAX_THREADS;
-  const ptc_rt_device *device = ptc_rt_device_of(model);
-  if ((device && descriptor->host_level_count == 0) ||
+  if ((ptc_rt_device_of(model) && descriptor->host_level_count == 0) ||
       (descriptor->threading == &ptc_rt_threading_none && !model->pool.parallel_for))
     model->threads = 1;
+  return model;
+}
+
+/* Weights, the device, custom code: all of them or none. */
+static ptc_status open_parts(ptc_model *model, const ptc_options *options) {
+  const ptc_rt_device *device = ptc_rt_device_of(model);
+  const ptc_rt_custom_code *custom = model->descriptor->custom_code;
+  ptc_status status = ptc_rt_weights_open(model, options);
+  if (status != PTC_OK)
+    return status;
+  status = device ? device->open(model, options) : PTC_OK;
+  if (status == PTC_OK) {
+    status = custom ? custom->runtime->open(model, options) : PTC_OK;
+    if (status != PTC_OK && device)
+      device->close(model);
+  }
+  if (status != PTC_OK)
+    ptc_rt_weights_close(model);
+  return status;
+}
+
+static void close_parts(ptc_model *model) {
+  if (ptc_rt_device_of(model))
+    ptc_rt_device_of(model)->close(model);
+  if (model->descriptor->custom_code)
+    model->descriptor->custom_code->runtime->close(model);
+  ptc_rt_weights_close(model);
+}
+
+static ptc_status create_for(const ptc_rt_descriptor *descriptor, const ptc_options *options, ptc_model **result) {
+  ptc_model *model = describe_model(descriptor, options);
+  if (!model)
+    return fail(options, PTC_OUT_OF_MEMORY, "no memory for the model");
   ptc_status status = choose_kernels(model, options);
   if (status == PTC_OK)
-    status = ptc_rt_weights_open(model, options);
-  if (status == PTC_OK && device && (status = device->open(model, options)) != PTC_OK)
-    ptc_rt_weights_close(model);
-  const ptc_rt_custom_code *custom = descriptor->custom_code;
-  if (status == PTC_OK && custom && (status = custom->runtime->open(model, options)) != PTC_OK) {
-    if (device)
-      device->close(model);
-    ptc_rt_weights_close(model);
-  }
+    status = open_parts(model, options);
   if (status != PTC_OK) {
     free(model);
     return status;
@@ -196,11 +220,7 @@ static void stop_threads(void) {
 void ptc_rt_destroy(ptc_model *model) {
   if (!model)
     return;
-  if (ptc_rt_device_of(model))
-    ptc_rt_device_of(model)->close(model);
-  if (model->descriptor->custom_code)
-    model->descriptor->custom_code->runtime->close(model);
-  ptc_rt_weights_close(model);
+  close_parts(model);
   free(model);
   if (atomic_fetch_sub(&library.models, 1) == 1)
     stop_threads();

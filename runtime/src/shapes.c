@@ -8,10 +8,23 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #define SAY(error, ...) snprintf(error, PTC_RT_ERROR_SIZE, __VA_ARGS__)
+#define SAY_ON(error, ...) snprintf(error + strlen(error), PTC_RT_ERROR_SIZE - strlen(error), __VA_ARGS__)
 
 /* ---- symbols ---- */
+
+/* "batch is 80 (dim 0 of input 'x')", behind what is said already. */
+static void say_symbol(const ptc_function *interface, uint32_t symbol, int64_t value, char *error) {
+  SAY_ON(error, "%s is %" PRId64, interface->symbols[symbol].name, value);
+  for (uint32_t i = 0; i < interface->input_count; i++)
+    for (int32_t d = 0; d < interface->inputs[i].rank; d++)
+      if (interface->inputs[i].dims[d].symbol == (int32_t)symbol) {
+        SAY_ON(error, " (dim %" PRId32 " of input '%s')", d, interface->inputs[i].name);
+        return;
+      }
+}
 
 ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *symbols, char *error) {
   const ptc_function *interface = function->interface;
@@ -22,18 +35,17 @@ ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *
   for (uint32_t i = 0; i < interface->symbol_count; i++) {
     const ptc_symbol *symbol = &interface->symbols[i];
     int64_t value = symbols[i];
-    if (value == 0 && symbol->min == 1)
-      SAY(error, "guard %s >= 1 failed: %s = 0; compiled with --dim %s=0.. the model takes empty inputs", symbol->name,
-          symbol->name, symbol->name);
-    else if (value < symbol->min)
-      SAY(error, "guard %s >= %" PRId64 " failed: %s = %" PRId64, symbol->name, symbol->min, symbol->name, value);
+    if (value < symbol->min)
+      SAY(error, "%s >= %" PRId64 " is needed, but ", symbol->name, symbol->min);
     else if (value > symbol->max)
-      SAY(error, "guard %s <= %" PRId64 " failed: %s = %" PRId64, symbol->name, symbol->max, symbol->name, value);
+      SAY(error, "%s <= %" PRId64 " is needed, but ", symbol->name, symbol->max);
     else if (symbol->divisor > 1 && value % symbol->divisor != 0)
-      SAY(error, "guard %s %% %" PRId64 " == 0 failed: %s = %" PRId64, symbol->name, symbol->divisor, symbol->name,
-          value);
+      SAY(error, "%s %% %" PRId64 " == 0 is needed, but ", symbol->name, symbol->divisor);
     else
       continue;
+    say_symbol(interface, i, value, error);
+    if (value == 0 && symbol->min == 1)
+      SAY_ON(error, "; compiled with --dim %s=0.. the model takes empty inputs", symbol->name);
     return PTC_GUARD_FAILED;
   }
   return PTC_OK;
@@ -41,22 +53,28 @@ ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *
 
 ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_function *interface, uint32_t index,
                                  const int64_t *symbols, char *error) {
+  enum { MOST_SHOWN = 200 }; /* of a condition, so that there is room for the values */
   if (index >= variant->guard_count) {
     SAY(error, "guard %" PRIu32 " of '%s' failed", index, interface->name);
     return PTC_GUARD_FAILED;
   }
   const ptc_rt_guard *guard = &variant->guards[index];
+  error[0] = 0;
+  if (guard->nodes)
+    SAY_ON(error, "node '%s': ", guard->nodes);
   if (guard->nodes && guard->symbol_count == 0) { /* the text is a sentence */
-    SAY(error, "node '%s': %s", guard->nodes, guard->text);
+    SAY_ON(error, "%s", guard->text);
     return PTC_GUARD_FAILED;
   }
-  int used = guard->nodes ? SAY(error, "node '%s': guard %s failed", guard->nodes, guard->text)
-                          : SAY(error, "guard %s failed", guard->text);
-  for (uint32_t i = 0; i < guard->symbol_count && used > 0 && used < PTC_RT_ERROR_SIZE; i++) {
+  SAY_ON(error, "%.*s%s is needed", MOST_SHOWN, guard->text, strlen(guard->text) > MOST_SHOWN ? "..." : "");
+  for (uint32_t i = 0; i < guard->symbol_count; i++) {
     uint32_t symbol = guard->symbols[i], own = interface->symbol_count;
-    const char *name = symbol < own ? interface->symbols[symbol].name : variant->bound[symbol - own].name;
-    used += snprintf(error + used, (size_t)(PTC_RT_ERROR_SIZE - used), "%s %s = %" PRId64, i ? "," : ":", name,
-                     symbols[symbol]);
+    SAY_ON(error, "%s", i == 0 ? ", but " : i + 1 == guard->symbol_count ? " and " : ", ");
+    if (symbol < own)
+      say_symbol(interface, symbol, symbols[symbol], error);
+    else
+      SAY_ON(error, "%s is %" PRId64 " (found by node '%s')", variant->bound[symbol - own].name, symbols[symbol],
+             variant->bound[symbol - own].nodes);
   }
   return PTC_GUARD_FAILED;
 }

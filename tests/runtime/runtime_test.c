@@ -80,10 +80,13 @@ static void test_typed_run(void) {
   CHECK(ptc_rt_warmup(ctx, 0, &batch) == PTC_OK);
   CHECK(run_scale(ctx, 64, y, &runs, 0) == PTC_OK && right(y, 64) && runs == 1);
   CHECK(run_scale(ctx, 80, y, &runs, 0) == PTC_GUARD_FAILED && runs == 1);
-  CHECK(strcmp(ptc_rt_last_error(ctx), "guard batch <= 64 failed: batch = 80") == 0);
+  CHECK(strcmp(ptc_rt_last_error(ctx), "batch <= 64 is needed, but batch is 80 (dim 0 of input 'x:0')") == 0);
   CHECK(run_scale(ctx, 0, y, &runs, 0) == PTC_GUARD_FAILED);
-  CHECK(strcmp(ptc_rt_last_error(ctx),
-               "guard batch >= 1 failed: batch = 0; compiled with --dim batch=0.. the model takes empty inputs") == 0);
+  CHECK(
+      strcmp(
+          ptc_rt_last_error(ctx),
+          "batch >= 1 is needed, but batch is 0 (dim 0 of input 'x:0'); compiled with --dim batch=0.. the model takes "
+          "empty inputs") == 0);
   batch = 80;
   CHECK(ptc_rt_workspace_size(model, 0, &batch) == PTC_NO_SIZE);
   batch = 7;

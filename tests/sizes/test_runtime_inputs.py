@@ -19,7 +19,7 @@ class RuntimeInputs(unittest.TestCase):
         x = sparse(2, 3, 4)
         for shape in ((6, 4), (-1, 8), (0, -1), (24, 1), (2, 12)):
             model.check(self, x=x, s=ints(*shape))
-        with self.assertRaisesRegex(Exception, "guard .* failed"):
+        with self.assertRaisesRegex(Exception, "is needed, but"):
             model(x=x, s=ints(5, 5))
 
     def test_zeros_that_copy(self):
@@ -29,7 +29,7 @@ class RuntimeInputs(unittest.TestCase):
               u = Concat<axis=0>(left, s) z = Reshape(x, u) }""")
         for count in (0, 2, 3, 4):
             model.check(self, x=sparse(4, 6), mask=np.array([1] * count + [0] * 5, np.float32)[:6])
-        with self.assertRaisesRegex(Exception, "guard .* failed"):
+        with self.assertRaisesRegex(Exception, "is needed, but"):
             model(x=sparse(4, 6), mask=np.ones(5, np.float32))
         for allowed in (0, 1):
             found = Compiled(f"""m (float[a, 4] x, float[a] w) => (float[k, 2, 2] y)
@@ -42,7 +42,7 @@ class RuntimeInputs(unittest.TestCase):
         model = Compiled("m (float[a, b] x, int64[3] s) => (float[p, q, r] y) { y = Reshape(x, s) }")
         model.check(self, x=sparse(2, 3), s=ints(-1, 1, 6))
         for shape in ((-1, -1, 6), (-2, 1, 6)):
-            with self.assertRaisesRegex(Exception, "guard .* failed"):
+            with self.assertRaisesRegex(Exception, "is needed, but"):
                 model(x=sparse(2, 3), s=ints(*shape))
 
     def test_what_is_left_of_nothing(self):
@@ -56,7 +56,7 @@ class RuntimeInputs(unittest.TestCase):
         for run in (lambda **values: given.reference.run(None, values), given):
             with self.assertRaises(Exception):
                 run(x=none, s=ints(0, -1))
-        with self.assertRaisesRegex(Exception, "guard .* failed"):
+        with self.assertRaisesRegex(Exception, "is needed, but"):
             counted(x=none, z=sparse(0))
         self.assertEqual(copied(x=none)["y"].shape, (0, 4))
         copied.check(self, x=full)
@@ -79,14 +79,14 @@ class RuntimeInputs(unittest.TestCase):
             "a0 = Constant<value = int64[1] {0}>() z = ReduceSum<keepdims=0>(e, a0)"))
         for shape in ((2, 1, 6), (1, 3, 1), (4, 3, 5), (0, 3, 2)):
             model.check(self, x=sparse(3, 1), s=ints(*shape))
-        with self.assertRaisesRegex(Exception, "guard .* failed"):
+        with self.assertRaisesRegex(Exception, "is needed, but"):
             model(x=sparse(3, 1), s=ints(2, 4, 2))
 
     def test_expand_of_a_free_dim(self):
         model = Compiled("m (float[n, 3] x, int64[2] shape) => (float[p, q] y) { e = Expand(x, shape) y = Exp(e) }")
         for n, rows in ((1, 1), (1, 5), (4, 1), (4, 4)):
             model.check(self, x=RNG.standard_normal((n, 3)).astype(np.float32), shape=ints(rows, 3))
-        with self.assertRaisesRegex(Exception, "guard .* failed"):
+        with self.assertRaisesRegex(Exception, "is needed, but"):
             model(x=RNG.standard_normal((4, 3)).astype(np.float32), shape=ints(5, 3))
 
     def test_grown_memory_stays(self):
@@ -218,7 +218,7 @@ class RuntimeInputs(unittest.TestCase):
         model = Compiled("m (float[n] x) => (float[k] y) <int64[2] p = {-2, -3}> { y = Pad(x, p) }")
         for n in (5, 6, 40):
             model.check(self, x=sparse(n))
-        with self.assertRaisesRegex(Exception, "guard n >= 5 failed: n = 4"):
+        with self.assertRaisesRegex(Exception, "node 'y': n >= 5 is needed, but n is 4 .dim 0 of input 'x'."):
             model(x=sparse(4))
 
     def test_top_k(self):
@@ -235,7 +235,7 @@ class RuntimeInputs(unittest.TestCase):
         model = Compiled("m (float[a, b] x, int64[2] s) => (float[a, p] y, float[a, q] z) { y, z = Split<axis=1>(x, s) }")
         for sizes in ((1, 5), (6, 0), (3, 3)):
             model.check(self, x=sparse(2, 6), s=ints(*sizes))
-        with self.assertRaisesRegex(Exception, "guard .* failed"):
+        with self.assertRaisesRegex(Exception, "is needed, but"):
             model(x=sparse(2, 6), s=ints(2, 2))
 
     def test_axes(self):

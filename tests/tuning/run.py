@@ -29,7 +29,7 @@ class Files(Case):
         self.assertEqual(sum('"kernel"' in line for line in lines), len(json.loads("\n".join(lines))["kernels"]))
 
     def test_threads(self):
-        self.assertEqual(self.tune("--run-threads=1")[0]["threads"], 1)
+        self.assertEqual(self.tune("--threads=1")[0]["threads"], 1)
 
     def test_standard_output(self):
         text = self.run_ptc("tune", self.model, "--dim", "n=2", "--budget=1", "-o", "-")

@@ -59,7 +59,7 @@ void checkTensorRun(const ptc_model_table *table, const ptc_options *options = n
   CHECK(past == 42);
   shape[0] = 40;
   CHECK(table->workspace_size(ctx, 0, inputs) == PTC_NO_SIZE);
-  CHECK(std::string(table->last_error(ctx)) == "guard batch <= 32 failed: batch = 40");
+  CHECK(std::string(table->last_error(ctx)) == "batch <= 32 is needed, but batch is 40 (dim 0 of input 'x:0')");
   table->ctx_destroy(ctx);
   table->destroy(model);
 }
@@ -118,10 +118,10 @@ TEST_CASE("a shared library runs through the typed entry", "[artifact]") {
   CHECK((y[0] == 1 && y[127] == 127 * 5 + 1 && past == 8));
   batch = 33;
   CHECK(run(ctx, &batch, x, &flag, &past, y, nullptr, nullptr) == PTC_GUARD_FAILED);
-  CHECK(std::string(lastError(ctx)) == "guard batch <= 32 failed: batch = 33");
+  CHECK(std::string(lastError(ctx)) == "batch <= 32 is needed, but batch is 33 (dim 0 of input 'x:0')");
   batch = 65;
   CHECK(run(ctx, &batch, x, &flag, &past, y, nullptr, nullptr) == PTC_GUARD_FAILED);
-  CHECK(std::string(lastError(ctx)) == "guard batch <= 64 failed: batch = 65");
+  CHECK(std::string(lastError(ctx)) == "batch <= 64 is needed, but batch is 65 (dim 0 of input 'x:0')");
   float weight[] = {1, 1, 1, 1};
   CHECK(setWeight(model, "w", weight, sizeof(weight)) == PTC_OK);
   batch = 1;

@@ -347,8 +347,8 @@ typedef struct ptc_model_table {
   /* Replaces the weight `name` by a dense row-major tensor of exactly its bytes. */
   ptc_status (*set_weight)(ptc_model *model, const char *name, const void *tensor, size_t bytes);
 
-  /* The sentence of the last failed call on this context ("guard batch <= 64 failed: batch = 80"), "" if none. Valid
-   * until the next call on the context. */
+  /* The sentence of the last failed call on this context ("batch <= 64 is needed, but batch is 80 (dim 0 of input
+   * 'x')"), "" if none. Valid until the next call on the context. */
   const char *(*last_error)(const ptc_ctx *ctx);
 
   const char *(*cpu_level)(const ptc_model *model); /* the level that was chosen */

@@ -194,7 +194,7 @@ typedef struct ptc_rt_tap_site {
 
 typedef struct ptc_rt_guard {
   const char *text;  /* "batch <= 64" */
-  const char *nodes; /* whose; NULL: of the entry, checked before the program runs */
+  const char *nodes; /* that need it; NULL: none of the model's */
   uint32_t symbol_count;
   uint32_t reserved;
   const uint32_t *symbols; /* whose values the sentence shows */
