@@ -1,0 +1,43 @@
+// A lone row by a weight that streams from memory: each panel's own stream is fetched ahead, less far where four are
+// streams of lines that are a vector each.
+// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V3
+// RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V4
+
+// Four panels of 48 KB at once with 512-bit vectors.
+// CHECK-LABEL: define {{.*}} @streams
+// V4:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %{{[0-9]+}}, i64 1024
+// V4:          call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
+// V4-COUNT-3:  call void @llvm.prefetch
+// V3:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %{{[0-9]+}}, i64 2048
+// V3:          call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
+// V3-COUNT-3:  call void @llvm.prefetch
+loop.kernel @streams(%a: !loop.buffer<[768] x f32>, %w: !loop.buffer<[1024*768] x f32>, %y: !loop.buffer<[1024] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [1, 1024, 768] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d2] : !loop.buffer<[768] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[1024*768] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d1] : !loop.buffer<[1024] x f32>
+  }
+}
+
+// Of a weight that stays in the second-level cache nothing is fetched.
+// CHECK-LABEL: define {{.*}} @small
+// CHECK-NOT:   call void @llvm.prefetch
+loop.kernel @small(%a: !loop.buffer<[1024] x f32>, %w: !loop.buffer<[64*1024] x f32>, %y: !loop.buffer<[64] x f32>)
+    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
+  loop.contraction [1, 64, 1024] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %a[d2] : !loop.buffer<[1024] x f32>
+    loop.yield %0 : f32
+  } rhs {
+    %0 = loop.panels %w : !loop.buffer<[64*1024] x f32> -> f32
+    loop.yield %0 : f32
+  } epilogue {
+  ^bb0(%acc: f32):
+    loop.store %acc, %y[d1] : !loop.buffer<[64] x f32>
+  }
+}
