@@ -5,12 +5,10 @@
 
 // Four panels of 48 KB at once with 512-bit vectors.
 // CHECK-LABEL: define {{.*}} @streams
-// V4:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %{{[0-9]+}}, i64 1024
-// V4:          call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
-// V4-COUNT-3:  call void @llvm.prefetch
-// V3:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %{{[0-9]+}}, i64 2048
-// V3:          call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
-// V3-COUNT-3:  call void @llvm.prefetch
+// V4:          getelementptr i8, ptr %{{[0-9]+}}, i64 1024
+// V4-COUNT-4:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
+// V3:          getelementptr i8, ptr %{{[0-9]+}}, i64 2048
+// V3-COUNT-4:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
 loop.kernel @streams(%a: !loop.buffer<[768] x f32>, %w: !loop.buffer<[1024*768] x f32>, %y: !loop.buffer<[1024] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [1, 1024, 768] batch 0 m 1 n 1 k 1 lhs {
