@@ -225,7 +225,8 @@ void ContractionEmission::convertOperand(TileOperands &operands, const TileShape
   int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
   if (f.conversion.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
     element = f.conversion.factored;
-    operands.factorB = [&, panel, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width, ValueRange outer) {
+    operands.factorB = [&, panel, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
+                                                                          ValueRange outer) {
       Type type = f.op.getRhs().getArgument(0).getType();
       Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(width, type));
       SmallVector<Value> ks(outer);

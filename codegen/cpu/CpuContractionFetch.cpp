@@ -4,8 +4,8 @@
 // memory. A weight that one row tile reads streams from memory altogether.
 //
 // Idea. While a column tile is used, its row tiles share out the panels of the next one (fetchNextPanels). A lone row
-// tile fetches its own streams further on or, where its multiply-adds take as long as memory, the next tile as others do
-// (chooseFetching).
+// tile fetches its own streams further on or, where its multiply-adds take as long as memory, the next tile as others
+// do (chooseFetching).
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
     // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
     fetching.nextColumns = streams && !f.bits && height * panelWidth / lanes >= fewestFetching &&
                            width * panelWidth * columnBytes <= mostFetched;
-    // Several streams of lines that are a vector each have more underway, and come too early from as far as others.
+    // Several streams of lines that are a vector each have more underway: from as far ahead they come too early.
     bool isQuick = !f.bits && e.level.lanesOf(32) == panelWidth && width >= 3;
     if (streams && !fetching.nextColumns)
       fetching.ahead = isQuick ? streamAhead / 2 : streamAhead;

@@ -461,7 +461,8 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
   Value address = emitter.getAddress(rowAddress, operands.bElement, offset);
   Value loaded = emitter.createLoad(operands.bElement, vector.lanes, address);
   if (operands.fetchedAhead && part == 0)
-    createPrefetch(emitter, emitter.getAddress(address, emitter.builder.getI8Type(), i.constant(operands.fetchedAhead)));
+    createPrefetch(emitter,
+                   emitter.getAddress(address, emitter.builder.getI8Type(), i.constant(operands.fetchedAhead)));
   return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }
 
