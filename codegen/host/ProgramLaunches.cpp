@@ -155,8 +155,30 @@ Error PartEmitter::emitTransfer(loop::TransferOp transfer) {
   return Error::success();
 }
 
-/// The launch that completes the tapped buffer. PlaceTaps has put the tap behind it.
+/// Whether the launch does the work of the node whose value the tap shows.
+static bool runsNodeOf(loop::TapOp tap, loop::LaunchOp launch) {
+  std::optional<NodeLocation> wanted = describeLocation(tap.getLoc());
+  return wanted && launch.getLoc()
+                       ->walk([&](mlir::Location part) {
+                         std::optional<NodeLocation> node = describeLocation(part);
+                         bool isIt = node && node->node == wanted->node && node->output == wanted->output;
+                         return isIt ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+                       })
+                       .wasInterrupted();
+}
+
+/// The launch with the tapped buffer that does the work of the tap's node: others may write the rest of the buffer
+/// behind it. If none does, the one that completes the buffer, behind which PlaceTaps has put the tap.
 unsigned PartEmitter::siteBefore(loop::TapOp tap) {
+  loop::LaunchOp own;
+  for (mlir::Operation *user : tap.getBuffer().getUsers()) {
+    auto launch = mlir::dyn_cast<loop::LaunchOp>(user);
+    if (launch && launch->getBlock() == tap->getBlock() && launch->isBeforeInBlock(tap) && runsNodeOf(tap, launch) &&
+        (!own || own->isBeforeInBlock(launch)))
+      own = launch;
+  }
+  if (own)
+    return whole.siteOf.at(own);
   for (mlir::Operation *op = tap->getPrevNode(); op; op = op->getPrevNode()) {
     auto launch = mlir::dyn_cast<loop::LaunchOp>(op);
     if (launch && llvm::is_contained(launch.getBuffers(), tap.getBuffer()))
