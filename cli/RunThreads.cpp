@@ -15,9 +15,21 @@ void describeRunThreads(CLI::App &app) {
 
 Error takeRunThreads(CompileOptions &compile, unsigned &threads) {
   SmallVector<StringRef> kinds;
-  for (StringRef part : split(compile.threads, ','))
-    if (part.getAsInteger(10, threads))
+  std::optional<unsigned> number;
+  for (StringRef part : split(compile.threads, ',')) {
+    unsigned count;
+    bool isNumber = !part.getAsInteger(10, count);
+    if (!isNumber && !part.empty() && isDigit(part.back()))
+      return exitError(exitUsage, "--threads=" + compile.threads + " is no number of threads",
+                       "--threads=N, pool, openmp or none");
+    if (isNumber && number)
+      return exitError(exitUsage, "--threads=" + compile.threads + " has two numbers", "a run has one");
+    if (isNumber)
+      number = count;
+    else
       kinds.push_back(part);
+  }
+  threads = number.value_or(threads);
   std::string kind = kinds.empty() ? CompileOptions().threads : join(kinds, ",");
   compile.threads = kind;
   if (kind == "none" && threads > 1)

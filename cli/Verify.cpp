@@ -267,9 +267,9 @@ static Error verify(Session &session, VerifyOptions options, const CLI::App &app
     return exitError(exitUsage,
                      "--per-node compares with the built-in interpreter alone, not --against=" + options.against,
                      "leave --against out");
-  if (Error error = allowQuantizedSteps(session, options))
-    return error;
   if (Error error = takeRunThreads(options.compile, options.instance.threads))
+    return error;
+  if (Error error = allowQuantizedSteps(session, options))
     return error;
   if (options.isLibrary()) {
     if (Error error = takeFlagsOfRun(options, app))

@@ -123,10 +123,11 @@ static void printSum(Expr e, llvm::raw_ostream &os, Form form) {
 /// What C and people have an operator for: "floor((n + 1) / 2)", "(n % 4)", "(m == 1 ? n : m)". False for others.
 static bool printOperator(Expr e, llvm::raw_ostream &os) {
   auto print = [&](unsigned operand, bool isOfProduct = false) {
-    bool isSum = isOfProduct && e.getOperands()[operand].getKind() == ExprKind::Add;
-    os << (isSum ? "(" : "");
+    ExprKind kind = e.getOperands()[operand].getKind();
+    bool isInside = isOfProduct && (kind == ExprKind::Add || (operand == 1 && kind == ExprKind::Mul));
+    os << (isInside ? "(" : "");
     ::print(e.getOperands()[operand], os, Form::ForPeople);
-    os << (isSum ? ")" : "");
+    os << (isInside ? ")" : "");
   };
   auto printBinary = [&](llvm::StringRef open, llvm::StringRef symbol, bool isOfProduct = false) {
     os << open;

@@ -103,7 +103,7 @@ static std::optional<SymbolBounds> parseBounds(StringRef text, std::string &reas
 }
 
 bool InputShapes::bind(StringRef option, const NamedDim &dim, SymbolBounds value) {
-  if (dim.fixed)
+  if (dim.fixed && *dim.fixed != 0)
     return (value.min <= *dim.fixed && *dim.fixed <= value.max) ||
            reject(option, dim.words + " is " + Twine(*dim.fixed) + " in the model",
                   "--dynamic=on makes the sizes in the file free");
@@ -125,8 +125,11 @@ static std::optional<int64_t> sizeInFile(const ValueInfoProto &input, unsigned a
   return isGiven ? std::optional(shape.dim(axis).dim_value()) : std::nullopt;
 }
 
+/// A user who gives a size knows better than a 0, which some files have where the size is not known.
 std::optional<int64_t> InputShapes::fixedSize(const ValueInfoProto &input, unsigned axis) const {
-  return dynamic == DynamicDims::On ? std::nullopt : sizeInFile(input, axis);
+  std::optional<int64_t> size = sizeInFile(input, axis);
+  bool isFree = dynamic == DynamicDims::On || (size == 0 && bounds.count(dimKey(input, axis)));
+  return isFree ? std::nullopt : size;
 }
 
 InputShapes::NamedDim InputShapes::dimAt(const ValueInfoProto &input, unsigned axis) const {

@@ -12,7 +12,7 @@ namespace ptc::onnx_import {
 ///
 ///   named dim               a symbol of that name, shared by all inputs; a name that is no identifier, or that the
 ///                           expression language uses itself, is changed
-///   a size                  a constant, of 0 too: a tensor without elements
+///   a size                  a constant; 0, a tensor without elements, if the user gives no other
 ///   unnamed, negative,      a symbol of its own: `<input>_<axis>`
 ///   or named '?'
 ///   pinned by the user      a constant; pinning one dim of a name pins the name

@@ -20,6 +20,7 @@ TEST_CASE("conditions are written as a person would") {
            Row{"max(eq(a, 1), eq(a, b + c))", "a == 1 or a == b + c"},
            Row{"eq(mod(3*batch*seq, 10), 0)", "(3*batch*seq % 10) == 0"},
            Row{"eq(h, floordiv(width + 1, 2))", "h == floor((width + 1) / 2)"},
+           Row{"eq(h, floordiv(width + 1, a*b))", "h == floor((width + 1) / (a*b))"},
            Row{"eq(y, select(eq(m, 1), n, m))", "y == ((m == 1) ? n : m)"},
        }) {
     Expr condition = Expr::parse(&context, row.expression);
