@@ -286,7 +286,7 @@ TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const 
                                              const TileShape &shape, const Fetching &fetching) {
   TileOperands operands{
       .accumulator = accumulator, .aElement = f.lhs.element, .bElement = elementOfB(), .group = f.group};
-  operands.panelStride = panelWords();
+  operands.panelStride = tile.columns.apart ? i.mul(panelWords(), tile.columns.apart) : panelWords();
   operands.panels = panelAddress(task, tile.panel, tile.kLower);
   operands.fetchedAhead = fetching.ahead;
   if (fetching.nextColumns) {
@@ -295,7 +295,7 @@ TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const 
                     i.mul(tile.kUpper, rowsOfStep), nextPanels(task, tile));
   }
   if (!f.rhs.isPacked())
-    convertOperand(operands, shape, task, tile.panel);
+    convertOperand(operands, shape, task, tile);
   for (auto [index, kLoop] : llvm::enumerate(f.kLoops))
     operands.loops.push_back({.lower = index ? i.constant(0) : tile.kLower,
                               .upper = index ? value(kLoop.extent) : tile.kUpper,
@@ -465,6 +465,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   findScratch();
   cutForCopies();
   widening = chooseWidening();
+  hasLongStreams = wantsLongStreams();
   sumsPitch = value(f.scratch.sumsPitch);
   if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
     isBackwards = i.compare(arith::CmpIPredicate::eq,
@@ -567,7 +568,20 @@ void ContractionEmission::emit(Value begin, Value end) {
   });
 }
 
+void ContractionEmission::emitTogether(Value begin, Value end) {
+  ContractionTask task = decodeTask(begin), last = decodeTask(i.sub(end, i.constant(1)));
+  task.endPanel = last.endPanel;
+  task.endColumnTile = last.endColumnTile;
+  if (f.lhs.isPacked())
+    packLhs(task);
+  emitTask(task);
+  if (afterTask)
+    afterTask(task);
+}
+
 void ContractionEmission::emitTasks(Value begin, Value end) {
+  if (hasLongStreams)
+    return emitTogether(begin, end);
   bool packsA = f.lhs.isPacked();
   bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
   bool widensA = widensTasks();

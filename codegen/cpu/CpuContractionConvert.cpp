@@ -213,7 +213,7 @@ EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, Val
 }
 
 void ContractionEmission::convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
-                                         Value panel) {
+                                         const ContractionTile &tile) {
   if (!convertsWeight() && operands.bElement == accumulator)
     return;
   if (f.isDot()) {
@@ -223,24 +223,28 @@ void ContractionEmission::convertOperand(TileOperands &operands, const TileShape
   }
   Value element = f.conversion.value;
   int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
+  auto inPanel = [this, columns = tile.columns, panel = tile.panel, &task](
+                     const EmissionPoint &at, Value wanted, Value elements, int64_t column, bool prefetches = false) {
+    return converted(task, at, wanted, panelOf(columns, panel, column), elements, column % panelWidth, prefetches);
+  };
   if (f.conversion.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
     element = f.conversion.factored;
-    operands.factorB = [&, panel, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
-                                                                          ValueRange outer) {
+    operands.factorB = [&, inPanel, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
+                                                                            ValueRange outer) {
       Type type = f.op.getRhs().getArgument(0).getType();
       Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(width, type));
       SmallVector<Value> ks(outer);
       ks.push_back(i.constant(0));
-      return converted(task, pointInLoops(task, ks, /*term=*/0), f.conversion.factor, panel, none, column, prefetches);
+      return inPanel(pointInLoops(task, ks, /*term=*/0), f.conversion.factor, none, column, prefetches);
     };
   }
   if (f.bits)
-    operands.splitB = [&, panel, element](Value words, int64_t term, int64_t column, ValueRange ks) {
-      return converted(task, pointInLoops(task, ks, term), element, panel, numberOf(words, term), column);
+    operands.splitB = [&, inPanel, element](Value words, int64_t term, int64_t column, ValueRange ks) {
+      return inPanel(pointInLoops(task, ks, term), element, numberOf(words, term), column);
     };
   else
-    operands.convertB = [&, panel, element](Value loaded, int64_t column, ValueRange ks) {
-      return converted(task, pointInLoops(task, ks, /*term=*/0), element, panel, loaded, column);
+    operands.convertB = [&, inPanel, element](Value loaded, int64_t column, ValueRange ks) {
+      return inPanel(pointInLoops(task, ks, /*term=*/0), element, loaded, column);
     };
 }
 

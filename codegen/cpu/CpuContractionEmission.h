@@ -45,12 +45,14 @@ struct LinePart {
   int64_t first, height;
 };
 
-/// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset.
+/// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset; or, where its panels lie
+/// `apart`, at panel t + offset.
 struct ColumnClass {
   int64_t panels, offset;
   mlir::Value lower, upper;
   bool isMasked = false;            // the last panel may be partly outside n
   int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
+  mlir::Value apart;                // panels from each panel of a tile to its next one; null: they are neighbours
 };
 
 /// A tile of a task: its number among the row tiles, its first row and panel, and where the outermost loop over k runs.
@@ -94,6 +96,8 @@ struct ContractionEmission {
   void chooseSplit(const TiledExtents &extents);
   void findScratch();
   void emitTask(const ContractionTask &task);
+  /// Tasks [begin, end), which are blocks of columns of all rows, as one.
+  void emitTogether(mlir::Value begin, mlir::Value end);
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   void emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide);
   TileShape shapeOf(const ContractionTile &tile);
@@ -119,6 +123,11 @@ struct ContractionEmission {
   Parts splitRows();
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
+  /// Tiles whose panels lie apart, then single panels.
+  llvm::SmallVector<ColumnClass> classesApart(const ContractionTask &task);
+  /// The panel that a column of such a tile lies in, and the column of the result.
+  mlir::Value panelOf(const ColumnClass &columns, mlir::Value panel, int64_t column);
+  mlir::Value columnOf(const ColumnClass &columns, mlir::Value panel, int64_t column);
   using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
   void forEachColumnTile(const ContractionTask &task, ColumnBody body);
   mlir::Value firstRowOf(const RowClass &rows, mlir::Value rowTile);
@@ -157,7 +166,8 @@ struct ContractionEmission {
   /// `step`.
   void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
                        mlir::Value lower, mlir::Value upper, const PanelStep &step);
-  /// Fetches the first lines of the streams of the tile that follows, of as many panels.
+  /// Whether the streams of a lone row tile's panels should go on from one column tile to the next.
+  bool wantsLongStreams();
 
   // What a tile reads.
   mlir::Type elementOfB();
@@ -256,7 +266,8 @@ struct ContractionEmission {
 
   // Conversion of B's elements (CpuContractionConvert.cpp).
   /// What the tile does with vectors that it loads from the weight's panels.
-  void convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task, mlir::Value panel);
+  void convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
+                      const ContractionTile &tile);
   mlir::Value convertedGroups(const ContractionTask &task, mlir::Value groups);
   /// `wanted` of the rhs on a vector of the weight's elements from `column` of the panel on, at the point's k.
   /// `prefetches`: what is read beside the weight streams from memory.
@@ -418,8 +429,9 @@ struct ContractionEmission {
   mlir::Region bias;                                          // yields it; empty: there is none
   std::optional<MatrixSlots> matrixSlots;                     // while sums are in matrix registers
   llvm::SmallVector<llvm::SmallVector<TileUse>> sharedPixels; // of a tile in a step; empty: none
-  bool hasFewRows = false;   // m is not known, and below fewestInMatrix where this is emitted
-  bool asksForZeros = false; // tiles lie in lines of the image, whose windows often read zeros alone at some element
+  bool hasFewRows = false;     // m is not known, and below fewestInMatrix where this is emitted
+  bool hasLongStreams = false; // tiles' panels lie apart, and a thread's tasks are one
+  bool asksForZeros = false;   // tiles lie in lines of the image, whose windows often read zeros alone at some element
   llvm::SmallVector<LinePart> lineParts; // the tiles of each line; empty: tiles follow each other
 };
 

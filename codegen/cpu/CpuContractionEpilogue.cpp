@@ -118,10 +118,9 @@ SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task,
     return {};
   EmissionPoint point = taskPoint(task);
   point.vectorDim = f.firstK() - 1;
-  Value column = i.mul(panel, i.constant(panelWidth));
   SmallVector<Value> row, all;
   for (const TileVector &vector : getTileVectors(columns.panels, columns.lastColumns, lanes)) {
-    Value first = i.add(column, i.constant(vector.column));
+    Value first = columnOf(columns, panel, vector.column);
     setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
     point.lanes = vector.lanes;
     point.mask = maskOfVector(*this, columns, vector, first);
@@ -148,8 +147,16 @@ void ContractionEmission::storeSums(const RowClass &rows, const ColumnClass &col
 
 void ContractionEmission::emitWaitingEpilogue(const ContractionTask &task, const ColumnClass &columns, Value row,
                                               Value rows, Value panel) {
-  Value column = i.mul(panel, i.constant(panelWidth)), end = i.add(column, i.constant(columns.panels * panelWidth));
-  emitEpilogueOnSums(task, sums, row, rows, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
+  auto emitOn = [&](Value column, Value from, int64_t count) {
+    Value end = i.add(column, i.constant(count * panelWidth));
+    emitEpilogueOnSums(task, from, row, rows, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
+  };
+  if (!columns.apart)
+    return emitOn(columnOf(columns, panel, 0), sums, columns.panels);
+  loop(i.constant(0), i.constant(columns.panels), 1, [&](Value number) {
+    Value width = i.constant(panelWidth), column = i.mul(i.add(panel, i.mul(number, columns.apart)), width);
+    emitOn(column, e.getAddress(sums, accumulator, i.mul(number, width)), 1);
+  });
 }
 
 void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows,
@@ -157,7 +164,6 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
                                              ValueRange accumulators) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   int64_t width = int64_t(vectors.size());
-  Value column = i.mul(panel, i.constant(panelWidth));
   EmissionPoint base = taskPoint(task);
   base.vectorDim = f.firstK() - 1;
   SmallVector<EmissionPoint> points;
@@ -171,10 +177,9 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
   for (int64_t r = 0; r < rows.height; ++r)
     for (int64_t c = 0; c < width; ++c) {
       EmissionPoint &point = points[r];
-      auto [start, count] = vectors[c];
-      Value first = i.add(column, i.constant(start));
+      Value first = columnOf(columns, panel, vectors[c].column);
       setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
-      point.lanes = count;
+      point.lanes = vectors[c].lanes;
       point.mask = maskOfVector(*this, columns, vectors[c], first);
       e.emitRegion(f.op.getEpilogue(), point, {accumulators[r * width + c]});
     }

@@ -4,8 +4,8 @@
 // memory. A weight that one row tile reads streams from memory altogether.
 //
 // Idea. While a column tile is used, its row tiles share out the panels of the next one (fetchNextPanels). A lone row
-// tile fetches its own streams further on or, where its multiply-adds take as long as memory, the next tile as others
-// do (chooseFetching).
+// tile fetches its own streams further on, which go on from tile to tile (wantsLongStreams), or, where its
+// multiply-adds take as long as memory, the next tile as others do (chooseFetching).
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +49,18 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
   bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == width;
   fetching.nextColumns &= !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1);
   return fetching;
+}
+
+/// A stream that ends with its panel is fetched beyond it in vain, and the next tile's begin unfetched. Where a tile's
+/// panels lie as far apart as there are tiles, each of its streams begins where one of the tile before has ended.
+bool ContractionEmission::wantsLongStreams() {
+  std::optional<int64_t> rows = i.asConstant(m);
+  bool isPlain = outputs == 1 && sharedPixels.empty() && widening == Widening::None && !takesQuads() && !f.turns;
+  bool isOneBlock = f.batch.isConstant(1) && f.blocks.m.isConstant(1) && !f.blocks.isSplitK();
+  if (!rows || *rows > split.height || !isPlain || !isOneBlock || sumsInMatrix())
+    return false;
+  Fetching fetching = chooseFetching({.rows = {.height = *rows}, .columns = {.panels = split.width}});
+  return fetching.ahead > 0;
 }
 
 /// In a block of k that is not the last, a task's first column tile comes behind its last one, with the next block.

@@ -165,7 +165,33 @@ SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &tas
   return classes;
 }
 
+SmallVector<ColumnClass> ContractionEmission::classesApart(const ContractionTask &task) {
+  Value zero = i.constant(0), width = i.constant(split.width), count = i.sub(task.endPanel, task.firstPanel);
+  int64_t lastColumns = *i.asConstant(n) % panelWidth;
+  Value whole = count;
+  if (lastColumns)
+    whole = i.sub(i.min(task.endPanel, i.floorDiv(n, i.constant(panelWidth), true)), task.firstPanel);
+  Value tiles = i.floorDiv(whole, width, true);
+  SmallVector<ColumnClass> classes{{.panels = split.width, .offset = 0, .lower = zero, .upper = tiles, .apart = tiles},
+                                   {.panels = 1, .offset = 0, .lower = i.mul(tiles, width), .upper = whole}};
+  if (lastColumns)
+    classes.push_back({1, 0, whole, count, /*isMasked=*/true, lastColumns});
+  return classes;
+}
+
+Value ContractionEmission::panelOf(const ColumnClass &columns, Value panel, int64_t column) {
+  Value number = i.constant(column / panelWidth);
+  return i.add(panel, columns.apart ? i.mul(columns.apart, number) : number);
+}
+
+Value ContractionEmission::columnOf(const ColumnClass &columns, Value panel, int64_t column) {
+  Value first = i.mul(panelOf(columns, panel, column), i.constant(panelWidth));
+  return i.add(first, i.constant(column % panelWidth));
+}
+
 SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTask &task) {
+  if (hasLongStreams)
+    return classesApart(task);
   auto known = i.asConstant(n);
   int64_t width = split.width;
   if (!known) {
@@ -198,8 +224,9 @@ void ContractionEmission::forEachColumnTile(const ContractionTask &task, ColumnB
   for (const ColumnClass &columns : columnClasses(task))
     loop(columns.lower, columns.upper, 1, [&](Value at) {
       Value tile = inTurn(columns.lower, columns.upper, at);
-      Value panel = i.add(i.mul(tile, i.constant(columns.panels)), i.constant(columns.offset));
-      if (!i.asConstant(n))
+      Value panel = columns.apart ? tile : i.mul(tile, i.constant(columns.panels));
+      panel = i.add(panel, i.constant(columns.offset));
+      if (!i.asConstant(n) || hasLongStreams)
         panel = i.add(panel, task.firstPanel);
       body(columns, panel);
     });

@@ -264,6 +264,18 @@ static bool spreadsEvenly(int64_t panels, int64_t width, int64_t blocks) {
   return ofBlock * blocks * 8 <= panels * 9;
 }
 
+/// Panels of a tile that waits for memory. Narrow ones have sums enough to take turns. Of a weight that streams several
+/// panels are read at once: a lone row's as four vectors, which processors follow best, more rows' as far as registers
+/// hold the sums.
+static int64_t widthOfFewRows(const CpuLevel &level, const TiledExtents &extents, int64_t vectors, bool splitsGroups) {
+  int64_t m = extents.m;
+  if (splitsGroups)
+    return vectors == 1 && m <= 2 ? 4 / m : 1; // more columns for each sum over the sets
+  if (vectors > 2 || extents.k <= 0 || extents.panels * panelWidth * extents.k < streamedTerms)
+    return m == 1 && vectors == 1 ? 2 : 1;
+  return m == 1 ? 4 / vectors : std::clamp<int64_t>(level.vectorRegisters * 3 / 4 / (m * vectors), 1, 4);
+}
+
 SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, const TiledExtents &extents,
                                       const TileReads &reads) {
   int64_t m = extents.m, panels = extents.panels, k = extents.k;
@@ -317,12 +329,8 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, c
     found.push_back({cost, {.height = height, .width = width}});
   }
   llvm::stable_sort(found, [](const auto &a, const auto &b) { return a.first < b.first; });
-  if (m > 0 && m <= fewRows) { // streams B: narrow and deep
-    int64_t wanted = m == 1 && vectors == 1 ? 2 : 1;
-    if (wanted == 2 && k > 0 && panels * panelWidth * k >= streamedTerms) // as many streams as processors follow best
-      wanted = 4;
-    if (m <= 2 && vectors == 1 && splitsGroups) // more columns for each sum over the sets
-      wanted = 4 / m;
+  if (m > 0 && m <= fewRows) {
+    int64_t wanted = widthOfFewRows(level, extents, vectors, splitsGroups);
     std::pair<double, TileSplit> narrow = found.front();
     narrow.second.width = std::min(panels, wanted);
     found.insert(found.begin(), narrow);

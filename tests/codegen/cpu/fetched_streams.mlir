@@ -1,10 +1,15 @@
 // A lone row by a weight that streams from memory: each panel's own stream is fetched ahead, less far where four are
-// streams of lines that are a vector each.
+// streams of lines that are a vector each, and goes on from one tile to the next.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V4
 
-// Four panels of 48 KB at once with 512-bit vectors.
+// Four panels of 48 KB, or 12288 floats, at once with 512-bit vectors: as many tiles apart as there are, each tile's
+// behind those of the tile before.
 // CHECK-LABEL: define {{.*}} @streams
+// V4-DAG:      mul nuw nsw i64 %[[TILES:[0-9]+]], 12288
+// V4-DAG:      mul nuw nsw i64 %[[TILES]], 24576
+// V4-DAG:      mul nuw nsw i64 %[[TILES]], 36864
+// V4:          mul i64 %{{[0-9]+}}, 49152
 // V4:          getelementptr i8, ptr %{{[0-9]+}}, i64 1024
 // V4-COUNT-4:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
 // V3:          getelementptr i8, ptr %{{[0-9]+}}, i64 2048
