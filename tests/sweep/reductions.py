@@ -173,9 +173,13 @@ def mat_mul(d):
     b_lead = lead[d.integer(0, len(lead)):] if a_lead == lead and d.often(0.5) else lead
     a = [k] if d.often(0.1) else [*a_lead, m, k]
     b = [k] if d.often(0.1) else [*b_lead, k, n]
+    streams = d.often(0.2)
+    if streams:  # a weight that few rows read from memory
+        k = d.choice([300, 517])
+        a, b = [d.integer(1, 6), k], [k, d.choice([640, 1029])]
     style = "tame" if is_float(kind) else "wild"
     return case(d, [d.values(kind, a, style), d.values(kind, b, style)], rule=_product_rule(kind), oracle=_wide(np.matmul),
-                constants=constant(1) if d.often(0.4) else frozenset())
+                constants=constant(1) if streams or d.often(0.4) else frozenset())
 
 
 @row("Gemm")
