@@ -27,8 +27,17 @@ namespace ptc::decomp {
 
 namespace {
 
+/// What there is, with the defaults of those that have parameters.
+struct ActivationKind {
+  llvm::StringLiteral name;
+  std::optional<double> alpha = {}, beta = {};
+};
+constexpr ActivationKind activationKinds[] = {
+    {"Sigmoid"}, {"Tanh"}, {"Relu"}, {"Softsign"}, {"Softplus"}, {"Elu", 1.0}, {"LeakyRelu", 0.01},
+    {"ThresholdedRelu", 1.0}, {"Affine", 1.0, 0.0}, {"ScaledTanh", 1.0, 1.0}, {"HardSigmoid", 0.2, 0.5}};
+
 struct Activation {
-  std::string name;
+  llvm::StringRef name;
   double alpha, beta;
 };
 
@@ -106,7 +115,7 @@ Value Recurrence::activate(const Activation &a, Value x) {
     return n.div(x, n.add(n.abs(x), 1.0));
   if (a.name == "Softplus")
     return n.add(n.relu(x), n.unary<Log1pOp>(n.exp(n.neg(n.abs(x)))));
-  return n.fail(DiagId::UnsupportedAttribute, "activations", "'" + a.name + "'");
+  llvm_unreachable("a kind of activation");
 }
 
 bool Recurrence::readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_t directions) {
@@ -121,10 +130,28 @@ bool Recurrence::readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_
            directions * defaults.size());
     return false;
   }
-  for (auto [i, name] : llvm::enumerate(names)) {
-    double alpha = name == "LeakyRelu" ? 0.01 : name == "HardSigmoid" ? 0.2 : 1.0;
-    double beta = name == "HardSigmoid" ? 0.5 : name == "Affine" ? 0.0 : 1.0;
-    activations.push_back({name, i < alphas.size() ? alphas[i] : alpha, i < betas.size() ? betas[i] : beta});
+  // Each takes the next value of those that it has a use for.
+  llvm::ArrayRef<double> alphasLeft = alphas, betasLeft = betas;
+  auto take = [](llvm::ArrayRef<double> &left, std::optional<double> otherwise) {
+    if (!otherwise || left.empty())
+      return otherwise.value_or(0);
+    double first = left.front();
+    left = left.drop_front();
+    return first;
+  };
+  for (const std::string &name : names) {
+    const ActivationKind *kind =
+        llvm::find_if(activationKinds, [&](const ActivationKind &known) { return known.name.equals_insensitive(name); });
+    if (kind == std::end(activationKinds)) {
+      n.fail(DiagId::UnsupportedAttribute, "activations", "'" + name + "'");
+      return false;
+    }
+    if (kind->name == "ScaledTanh" && (alphasLeft.empty() || betasLeft.empty())) { // ONNX has no defaults for it
+      n.fail(DiagId::MissingAttribute, alphasLeft.empty() ? "activation_alpha" : "activation_beta");
+      return false;
+    }
+    double alpha = take(alphasLeft, kind->alpha), beta = take(betasLeft, kind->beta);
+    activations.push_back({kind->name, alpha, beta});
   }
   return true;
 }

@@ -159,9 +159,14 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
   int64_t in = axis.in.getValue(), out = axis.out.getValue();
   StaticArithmetic a(in, out, axis.scale);
   if (transformation == "tf_crop_and_resize") {
-    double step = out > 1 ? (axis.end - axis.start) * (in - 1) / (out - 1) : 0;
-    double origin = out > 1 ? axis.start * (in - 1) : 0.5 * (axis.start + axis.end) * (in - 1);
-    return a.add(a.mul(a.positions(), step), origin);
+    if (out <= 1)
+      return std::vector<double>(out, 0.5 * (axis.start + axis.end) * (in - 1));
+    // In f32, as ONNX's reference and onnxruntime have it: whole elements and halves are met by regions such as 0.1.
+    auto start = float(axis.start), extent = float(axis.end) - start, last = float(in - 1);
+    std::vector<double> all;
+    for (int64_t i = 0; i < out; ++i)
+      all.push_back(start * last + float(i) * extent * last / float(out - 1));
+    return all;
   }
   bool isSingle = out == 1 && (transformation == "pytorch_half_pixel" || transformation == "align_corners");
   if (isSingle)
@@ -302,6 +307,23 @@ Value sumOfSlices(NodeContext &n, Value x, const Axis &axis, llvm::ArrayRef<Tap>
   return n.convertLike(sum, x);
 }
 
+/// The same of windows that begin anywhere, all of which have as many taps then.
+Value sumOfGathered(NodeContext &n, Value x, const Axis &axis, llvm::MutableArrayRef<Tap> windows, int64_t taps) {
+  Ints indices;
+  llvm::SmallVector<double> weights;
+  for (Tap &window : windows) {
+    window.index.resize(taps, window.index.empty() ? 0 : window.index.back());
+    window.weight.resize(taps, 0);
+    llvm::append_range(indices, window.index);
+    llvm::append_range(weights, window.weight);
+  }
+  Ints shape{axis.out.getValue(), taps}, aligned = shape; // with the dims behind the axis
+  aligned.append(n.rank(x) - axis.axis - 1, 1);
+  Value gathered = n.gather(x, n.reshape(n.intVector(indices), n.exprs(shape)), axis.axis);
+  Value weighting = n.reshape(n.floatVector(weights, n.elementType(x)), n.exprs(aligned));
+  return n.sum(n.mul(gathered, weighting), axis.axis + 1, /*keepDims=*/false);
+}
+
 /// A filter widened by 1/scale where the result is smaller: for each result element as many taps as the widest window
 /// has, gathered and added up. Borders beyond the input are weights of the border's element.
 Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampling &s) {
@@ -331,21 +353,10 @@ Value resampleAntialiased(NodeContext &n, Value x, const Axis &axis, const Sampl
       weight /= total == 0 ? 1 : total;
     taps = std::max(taps, index.size());
   }
-  if (Value sum = sumOfSlices(n, x, axis, windows, int64_t(taps)))
-    return sum;
-  Ints indices;
-  llvm::SmallVector<double> weights;
-  for (Tap &window : windows) {
-    window.index.resize(taps, window.index.empty() ? 0 : window.index.back());
-    window.weight.resize(taps, 0);
-    llvm::append_range(indices, window.index);
-    llvm::append_range(weights, window.weight);
-  }
-  Ints shape{out, int64_t(taps)}, aligned = shape; // with the dims behind the axis
-  aligned.append(n.rank(x) - axis.axis - 1, 1);
-  Value gathered = n.gather(x, n.reshape(n.intVector(indices), n.exprs(shape)), axis.axis);
-  Value weighting = n.reshape(n.floatVector(weights, n.elementType(x)), n.exprs(aligned));
-  return n.sum(n.mul(gathered, weighting), axis.axis + 1, /*keepDims=*/false);
+  Value y = sumOfSlices(n, x, axis, windows, int64_t(taps));
+  if (!y)
+    y = sumOfGathered(n, x, axis, windows, int64_t(taps));
+  return s.transformation == "tf_crop_and_resize" ? extrapolate(n, y, c, axis, s) : y;
 }
 
 /// Coordinates where sizes are symbols: every transformation.
@@ -355,9 +366,11 @@ Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &tr
     Value last = n.add(a.inSize(), -1.0), steps = n.add(a.outSize(), -1.0);
     Value zero = n.scalarLike(0, steps), isSingle = n.lessEqual(steps, zero);
     Value divisor = n.select(isSingle, n.scalarLike(1, steps), steps);
-    Value step = n.select(isSingle, zero, n.div(n.mul(last, axis.end - axis.start), divisor));
-    Value origin = n.select(isSingle, n.mul(last, 0.5 * (axis.start + axis.end)), n.mul(last, axis.start));
-    return a.add(a.mul(a.positions(), step), origin);
+    auto rounded = [&](Value x) { return n.convert(n.convert(x, n.f32()), n.elementType(last)); };
+    double extent = float(axis.end) - float(axis.start);
+    Value moved = rounded(a.mul(rounded(a.mul(a.positions(), extent)), last));
+    Value several = rounded(a.add(rounded(n.div(moved, divisor)), rounded(n.mul(last, axis.start))));
+    return n.select(isSingle, n.mul(last, 0.5 * (axis.start + axis.end)), several);
   }
   auto ratio = [&](Value in, Value) { // one result element sits at 0
     Value steps = n.add(a.exactOutSize(), -1.0), one = n.scalarLike(1, steps), zero = n.scalarLike(0, steps);

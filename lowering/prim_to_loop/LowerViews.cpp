@@ -118,13 +118,50 @@ Exprs reshapeIndex(ArrayRef<Expr> at, ArrayRef<Expr> from, ArrayRef<Expr> to, Ar
   return result;
 }
 
+/// The size with each of these symbols replaced: what is equal is then written in one way.
+Expr unified(Expr size, ArrayRef<std::pair<StringRef, Expr>> equal) {
+  if (equal.empty())
+    return size;
+  return size.substitute([&](StringRef symbol) {
+    const auto *found = llvm::find_if(equal, [&](const auto &pair) { return pair.first == symbol; });
+    return found == equal.end() ? Expr() : found->second;
+  });
+}
+
+/// The pairs of a symbol and what the function's guards say it is equal to: a constant, or a symbol that stays.
+SmallVector<std::pair<StringRef, Expr>> findEqualSizes(func::FuncOp function) {
+  SmallVector<std::pair<StringRef, Expr>> equal;
+  auto guards = function->getAttrOfType<ArrayAttr>(prim::guardsAttr);
+  for (Expr guard : guards ? prim::getExprs(guards) : Exprs()) {
+    if (guard.getKind() != ExprKind::Eq)
+      continue;
+    Expr kept = unified(guard.getOperands()[0], equal), gone = unified(guard.getOperands()[1], equal);
+    if (!gone.isSymbol() || (kept.isSymbol() && compare(gone, kept) < 0))
+      std::swap(kept, gone);
+    if (kept == gone || !gone.isSymbol() || !(kept.isSymbol() || kept.isConstant()))
+      continue;
+    for (auto &[symbol, value] : equal)
+      if (value == gone)
+        value = kept;
+    equal.push_back({gone.getSymbol(), kept});
+  }
+  return equal;
+}
+
 Tensor lowerReshape(FunctionLowering &lowering, prim::ReshapeOp op) {
   Tensor &x = lowering.get(op.getX());
   Exprs from = prim::getDims(op.getX()), to = prim::getDims(op.getResult());
+  if (from.size() > 1 && !llvm::all_of(from, [](Expr dim) { return dim.isConstant(); })) {
+    auto equal = findEqualSizes(op->getParentOfType<func::FuncOp>());
+    for (Exprs *dims : {&from, &to})
+      for (Expr &dim : *dims)
+        dim = unified(dim, equal);
+  }
   SmallVector<ReshapeGroup> groups = groupReshape(from, to);
   MLIRContext *context = op.getContext();
-  return lowering.viewOf(
-      x, to, [=](Body &body, ArrayRef<Expr> at) { return reshapeIndex(at, from, to, groups, context, body.ranges); });
+  return lowering.viewOf(x, prim::getDims(op.getResult()), [=](Body &body, ArrayRef<Expr> at) {
+    return reshapeIndex(at, from, to, groups, context, body.ranges);
+  });
 }
 
 //===----------------------------------------------------------------------===//

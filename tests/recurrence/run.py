@@ -45,6 +45,7 @@ CASES = {
     "rnn": dict(op="RNN", hidden=33, scale=0.15),
     "rnn_reverse": dict(op="RNN", direction="reverse", initial=True),
     "rnn_both_lengths": dict(op="RNN", lengths=True, initial=True, **TWO),
+    "rnn_both_parameters": dict(op="RNN", activations=["LeakyRelu", "HardSigmoid"], activation_alpha=[0.03, 0.3], activation_beta=[0.6], **TWO),
     "rnn_leaky": dict(op="RNN", activations=["LeakyRelu"], activation_alpha=[0.2], clip=1.5),
 }
 

@@ -207,6 +207,11 @@ def resize(d):
         inputs = [x, empty if d.opset < 13 else None, scales]
     sizes = inputs[3] if len(inputs) > 3 else None
     factors = scales.astype(np.float64) if sizes is None else sizes / np.array(shape)
+    if mode == "nearest" and sizes is not None and d.opset >= 13 and d.often(0.4):  # regions whose ends meet elements and halves
+        region = [[0, 0] + [d.choice(ends) for _ in range(spatial)] for ends in ([0, 0.1, 0.25], [0.9, 1, 1.2])]
+        region[1][:2] = 1, 1
+        inputs[1] = np.array(region, np.float32).reshape(-1)
+        attributes |= {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": 7.0}
     if mode == "nearest":  # the official tests take the length that the scale says, not the one that is rounded down
         rounds = transform == "align_corners" and sizes is None and np.any(shape * scales % 1)
         return case(d, inputs, attributes, constants=constant(1, 2, 3), avoid="onnxruntime" if rounds else "")
