@@ -15,7 +15,8 @@ Expected<SymbolDims> parseDims(ArrayRef<std::string> specs) {
     auto [name, text] = spec.split('=');
     int64_t value;
     if (name.empty() || text.getAsInteger(10, value) || value < 0)
-      return exitError(exitUsage, "--dim " + spec + ": expected NAME=NUMBER");
+      return exitError(exitUsage, "--dim " + spec + ": expected NAME=NUMBER",
+                       "the flag once for each size: --dim batch=8 --dim seq=128");
     dims[name] = value;
   }
   return dims;
