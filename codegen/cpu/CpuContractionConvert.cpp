@@ -225,7 +225,10 @@ void ContractionEmission::convertOperand(TileOperands &operands, const TileShape
   int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
   auto inPanel = [this, columns = tile.columns, panel = tile.panel, &task](
                      const EmissionPoint &at, Value wanted, Value elements, int64_t column, bool prefetches = false) {
-    return converted(task, at, wanted, panelOf(columns, panel, column), elements, column % panelWidth, prefetches);
+    if (!columns.apart)
+      return converted(task, at, wanted, panel, elements, column, prefetches);
+    Value own = i.add(panel, i.mul(columns.apart, i.constant(column / panelWidth)));
+    return converted(task, at, wanted, own, elements, column % panelWidth, prefetches);
   };
   if (f.conversion.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
     element = f.conversion.factored;

@@ -125,8 +125,7 @@ struct ContractionEmission {
   llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
   /// Tiles whose panels lie apart, then single panels.
   llvm::SmallVector<ColumnClass> classesApart(const ContractionTask &task);
-  /// The panel that a column of such a tile lies in, and the column of the result.
-  mlir::Value panelOf(const ColumnClass &columns, mlir::Value panel, int64_t column);
+  /// The column of the result that a tile's column is.
   mlir::Value columnOf(const ColumnClass &columns, mlir::Value panel, int64_t column);
   using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
   void forEachColumnTile(const ContractionTask &task, ColumnBody body);

@@ -179,14 +179,12 @@ SmallVector<ColumnClass> ContractionEmission::classesApart(const ContractionTask
   return classes;
 }
 
-Value ContractionEmission::panelOf(const ColumnClass &columns, Value panel, int64_t column) {
-  Value number = i.constant(column / panelWidth);
-  return i.add(panel, columns.apart ? i.mul(columns.apart, number) : number);
-}
-
 Value ContractionEmission::columnOf(const ColumnClass &columns, Value panel, int64_t column) {
-  Value first = i.mul(panelOf(columns, panel, column), i.constant(panelWidth));
-  return i.add(first, i.constant(column % panelWidth));
+  Value width = i.constant(panelWidth);
+  if (!columns.apart)
+    return i.add(i.mul(panel, width), i.constant(column));
+  Value own = i.add(panel, i.mul(columns.apart, i.constant(column / panelWidth)));
+  return i.add(i.mul(own, width), i.constant(column % panelWidth));
 }
 
 SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTask &task) {
