@@ -307,9 +307,26 @@ TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const 
   return sharedPixels.empty() ? operands : sharingOperands(task, operands, tile.row);
 }
 
-void ContractionEmission::emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide) {
+void ContractionEmission::forEachKind(const ContractionTask &task, llvm::function_ref<void(TileKind)> body) {
+  if (fixedPoint == FixedPoint::All)
+    return body(TileKind::FixedPoint);
+  if (widening == Widening::All)
+    return body(TileKind::Wide);
+  bool mayBeFew = fixedPoint == FixedPoint::FewRows;
+  if (!mayBeFew && widening == Widening::None)
+    return body(TileKind::Plain);
+  Value fewest = i.constant(mayBeFew ? mostInFixedPoint + 1 : fewestWidened);
+  emitIf(i.compare(arith::CmpIPredicate::sge, task.rows, fewest),
+         [&] { body(mayBeFew ? TileKind::Plain : TileKind::Wide); });
+  emitIf(i.compare(arith::CmpIPredicate::slt, task.rows, fewest),
+         [&] { body(mayBeFew ? TileKind::FixedPoint : TileKind::Plain); });
+}
+
+void ContractionEmission::emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind) {
   TileShape shape = shapeOf(tile);
-  if (isWide)
+  if (kind == TileKind::FixedPoint)
+    return finishTile(task, tile, [&](ValueRange init) { return multiplyFixed(task, tile, init); });
+  if (kind == TileKind::Wide)
     return finishTile(task, tile, [&, wide = wideOperands(task, tile)](ValueRange init) {
       Value rowSums = e.getAddress(wideRowSums, accumulator, i.sub(tile.row, task.firstRow));
       return emitRegisterTile(e, shape, wide, startOfSums(shape, rowSums, 1, wideColumnSums, init));
@@ -385,15 +402,17 @@ int64_t ContractionEmission::tilesTogether(int64_t height) const {
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
   if (matrixSlots)
     return emitMatrixBlock(task, kLower, kUpper);
-  auto emitRows = [&](const ColumnClass &columns, Value panel, bool isWide) {
-    if (isWide)
+  auto emitRows = [&](const ColumnClass &columns, Value panel, TileKind kind) {
+    if (kind == TileKind::Wide)
       widenColumns(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
-      if (isWide && !i.asConstant(m) && isLoneRowTile(rows.height))
+      if (kind == TileKind::Wide && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
+      if (kind == TileKind::FixedPoint && rows.height > mostInFixedPoint)
+        continue; // nor do few
       auto emitOne = [&](Value rowTile) {
         Value number = numberOf(task, rows, rowTile), row = firstRowOf(rows, rowTile);
-        emitTile(task, {rows, columns, number, row, panel, kLower, kUpper}, isWide);
+        emitTile(task, {rows, columns, number, row, panel, kLower, kUpper}, kind);
       };
       RowClass finished = rowsOfOutputs(rows);
       if (f.blocks.isSplitK() || !waits(task, finished, columns)) {
@@ -413,7 +432,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
     }
   };
   forEachColumnTile(task, [&](const ColumnClass &columns, Value panel) {
-    forEachWidth(task, [&](bool isWide) { emitRows(columns, panel, isWide); });
+    forEachKind(task, [&](TileKind kind) { emitRows(columns, panel, kind); });
   });
 }
 
@@ -465,6 +484,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   findScratch();
   cutForCopies();
   widening = chooseWidening();
+  fixedPoint = chooseFixedPoint();
   hasLongStreams = wantsLongStreams();
   sumsPitch = value(f.scratch.sumsPitch);
   if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
@@ -519,6 +539,7 @@ void ContractionEmission::findScratch() {
   quadProducts = at(f.quads.productsAt);
   quadRowSums = at(f.quads.rowSumsAt);
   quadColumnSums = at(f.quads.columnSumsAt);
+  fixedRows = at(f.fixedPoint.at);
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {
@@ -529,8 +550,13 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     return;
   }
   zeroSums(task);
-  Value size = value(f.blocks.kSize), extent = value(f.kLoops[0].extent);
-  loop(i.constant(0), value(f.blocks.k), 1, [&](Value block) {
+  Value size = value(f.blocks.kSize), extent = value(f.kLoops[0].extent), blocks = value(f.blocks.k);
+  if (fixedPoint == FixedPoint::FewRows) { // which are one tile
+    Value isFew = i.compare(arith::CmpIPredicate::sle, task.rows, i.constant(mostInFixedPoint));
+    size = i.select(isFew, extent, size);
+    blocks = i.select(isFew, i.constant(1), blocks);
+  }
+  loop(i.constant(0), blocks, 1, [&](Value block) {
     Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);
     if (f.rhs.isPacked())
       packRhs(task, lower, upper);
@@ -584,14 +610,14 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
     return emitTogether(begin, end);
   bool packsA = f.lhs.isPacked();
   bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
-  bool widensA = widensTasks();
+  bool widensA = widensTasks(), fixesA = fixedPoint != FixedPoint::None;
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || widensA || takesQuads() || copied)
+    if (packsA || widensA || fixesA || takesQuads() || copied)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
@@ -599,6 +625,8 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
           transformPixels(task);
         if (widensA)
           widenRows(task, i.constant(0), value(f.kLoops[0].extent));
+        if (fixesA)
+          fixRows(task);
         if (copied)
           copyForMatrix(task);
       });

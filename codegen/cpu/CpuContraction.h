@@ -107,6 +107,8 @@ struct WeightConversion {
   /// Of a rhs that is a product of an element and of what does not change along the last k dim: the two; or null.
   mlir::Value factored, factor;
   mlir::Value value; // what the rhs yields
+  /// Where `factored` is the number plus what does not change along the last k dim: how numbers are to be read.
+  enum class Numbers { Other, Unsigned, Signed } numbers = Numbers::Other;
 };
 
 /// Where few columns leave most of a vector unused: the loop over k that moves as the outputs in a line of the image
@@ -157,6 +159,12 @@ struct QuadCopies {
   Expr pixelsAt, weightsAt, productsAt, rowSumsAt, columnSumsAt;
 };
 
+/// A task's rows in fixed point, where they are few and the weight's numbers have few bits: words of 32 bits, from a
+/// row to the next `pitch` (CpuContractionFixedPoint.cpp). Null: no level has such.
+struct FixedPointRows {
+  Expr at, pitch;
+};
+
 /// What tasks with sums in matrix registers copy of A, whose rows are no fixed step apart.
 struct MatrixCopies {
   Expr at, scratch;  // in bytes; null: rows are read where they are
@@ -188,6 +196,7 @@ struct ContractionForm : ContractionShape {
   ContractionScratch scratch;
   WideCopies wide;
   QuadCopies quads;
+  FixedPointRows fixedPoint;
   MatrixCopies copies;
 
   /// Whether an instruction adds up the products of a group.
@@ -229,6 +238,14 @@ int64_t chooseOutputs(const ContractionForm &form, const CpuLevel &level);
 
 /// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
 inline constexpr int64_t fewestWidened = 16;
+
+/// Rows of a task that are worth copies in fixed point: three are as fast as floats.
+inline constexpr int64_t mostInFixedPoint = 2;
+
+/// Whether levels that multiply bytes may take a task's rows as numbers in fixed point.
+bool suitsFixedPoint(const ContractionForm &form);
+/// 32-bit words of a row of such numbers.
+Expr wordsOfFixedPoint(const ContractionForm &form);
 
 /// Elements from a row of A where it is to the next; none where that is no constant.
 std::optional<int64_t> stepInPlace(const ContractionForm &form);

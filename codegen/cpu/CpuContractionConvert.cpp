@@ -64,6 +64,26 @@ static std::pair<DenseElementsAttr, Value> tabulate(Value element, int64_t bits,
   return {DenseElementsAttr::get(VectorType::get(lanes, Float32Type::get(context)), table), element};
 }
 
+/// Whether a value of the rhs is the same along the last k dim.
+static bool isSameAlongLast(const ContractionForm &form, Value value) {
+  std::string last = dimName(form.kLoops.back().dim);
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (auto argument = dyn_cast<BlockArgument>(next)) {
+      if (argument.getArgNumber() == 0 || form.conversion.beside[argument.getArgNumber() - 1].row.uses(last))
+        return false;
+      continue;
+    }
+    Operation *op = next.getDefiningOp();
+    auto index = dyn_cast<loop::IndexOp>(op);
+    if (isa<loop::LoadOp>(op) || (index && index.getExpr().uses(last)))
+      return false;
+    llvm::append_range(open, op->getOperands());
+  }
+  return true;
+}
+
 /// Finds a product of an element and of what is the same along the last k dim.
 static void findFactor(ContractionForm &form) {
   Block &block = form.op.getRhs().front();
@@ -71,29 +91,55 @@ static void findFactor(ContractionForm &form) {
   bool changesAlongLast = form.kLoops.back().dim < 0; // several dims in one loop
   if (!product || changesAlongLast)
     return;
-  std::string last = dimName(form.kLoops.back().dim);
-  auto isConstant = [&](Value value) {
-    SmallVector<Value> open{value};
-    while (!open.empty()) {
-      Value next = open.pop_back_val();
-      if (auto argument = dyn_cast<BlockArgument>(next)) {
-        if (argument.getArgNumber() == 0 || form.conversion.beside[argument.getArgNumber() - 1].row.uses(last))
-          return false;
-        continue;
-      }
-      Operation *op = next.getDefiningOp();
-      if (isa<loop::LoadOp, loop::IndexOp>(op))
-        return false;
-      llvm::append_range(open, op->getOperands());
-    }
-    return true;
-  };
   for (bool isSecond : {false, true})
-    if (isConstant(product->getOperand(isSecond))) {
+    if (isSameAlongLast(form, product->getOperand(isSecond))) {
       form.conversion.factor = product->getOperand(isSecond);
       form.conversion.factored = product->getOperand(!isSecond);
       return;
     }
+}
+
+/// How the numbers of a table follow each other, if each is the one before it plus 1.
+static WeightConversion::Numbers orderOfTable(DenseElementsAttr table, int64_t bits) {
+  SmallVector<float> values(table.getValues<float>());
+  int64_t count = int64_t(1) << bits;
+  for (auto [numbers, lowest] : {std::pair(WeightConversion::Numbers::Unsigned, int64_t(0)),
+                                 std::pair(WeightConversion::Numbers::Signed, count / 2)})
+    if (llvm::all_of(llvm::seq<int64_t>(0, count), [&](int64_t number) {
+          return values[size_t(number ^ lowest)] == values[size_t(lowest)] + float(number);
+        }))
+      return numbers;
+  return WeightConversion::Numbers::Other;
+}
+
+/// Says how numbers are to be read where the factored value is one plus what is the same along the last k dim.
+static void findNumbers(ContractionForm &form) {
+  using Numbers = WeightConversion::Numbers;
+  Value value = form.op.getRhs().getArgument(0);
+  bool isTable = bool(form.conversion.table), isMoved = false; // so that it may be negative
+  Numbers numbers = isTable ? orderOfTable(form.conversion.table, form.bits) : Numbers::Unsigned;
+  bool fillsType = !isTable && value.getType().getIntOrFloatBitWidth() == form.bits;
+  while (value != form.conversion.factored) {
+    if (!value.hasOneUse())
+      return;
+    Operation *op = *value.user_begin();
+    if (isa<arith::ExtSIOp, arith::SIToFPOp>(op)) {
+      numbers = fillsType ? Numbers::Signed : numbers;
+    } else if (isa<arith::ExtUIOp, arith::UIToFPOp>(op)) {
+      if (isMoved)
+        return;
+    } else if (isa<arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(op)) {
+      bool isFirst = op->getOperand(0) == value, isSum = isa<arith::AddFOp, arith::AddIOp>(op);
+      if ((!isFirst && !isSum) || fillsType || !isSameAlongLast(form, op->getOperand(isFirst)))
+        return;
+      isMoved = true;
+    } else {
+      return;
+    }
+    value = op->getResult(0);
+    fillsType = false;
+  }
+  form.conversion.numbers = numbers;
 }
 
 /// What follows the panels' elements is emitted on loaded vectors: the elements become arguments.
@@ -127,6 +173,8 @@ void cpu::bindPanels(ContractionForm &form, const CpuLevel &level, bool isStrict
   form.conversion.value = cast<loop::YieldOp>(block.getTerminator()).getValue();
   if (!isStrict)
     findFactor(form);
+  if (form.bits && form.conversion.factor)
+    findNumbers(form);
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,6 +260,16 @@ EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, Val
   return at;
 }
 
+Value ContractionEmission::factorOf(const ContractionTask &task, Value panel, const TileVector &vector,
+                                    ValueRange outer, bool prefetches) {
+  Type type = f.op.getRhs().getArgument(0).getType();
+  Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(vector.lanes, type));
+  SmallVector<Value> ks(outer);
+  ks.push_back(i.constant(0));
+  return converted(task, pointInLoops(task, ks, /*term=*/0), f.conversion.factor, panel, none, vector.column,
+                   prefetches);
+}
+
 void ContractionEmission::convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
                                          const ContractionTile &tile) {
   if (!convertsWeight() && operands.bElement == accumulator)
@@ -223,22 +281,22 @@ void ContractionEmission::convertOperand(TileOperands &operands, const TileShape
   }
   Value element = f.conversion.value;
   int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
-  auto inPanel = [this, columns = tile.columns, panel = tile.panel, &task](
-                     const EmissionPoint &at, Value wanted, Value elements, int64_t column, bool prefetches = false) {
+  // The panel that a column of the tile lies in, and where: from the tile's first panel on, or its own.
+  auto placeOf = [this, columns = tile.columns, panel = tile.panel](int64_t column) -> std::pair<Value, int64_t> {
     if (!columns.apart)
-      return converted(task, at, wanted, panel, elements, column, prefetches);
-    Value own = i.add(panel, i.mul(columns.apart, i.constant(column / panelWidth)));
-    return converted(task, at, wanted, own, elements, column % panelWidth, prefetches);
+      return {panel, column};
+    return {i.add(panel, i.mul(columns.apart, i.constant(column / panelWidth))), column % panelWidth};
+  };
+  auto inPanel = [this, placeOf, &task](const EmissionPoint &at, Value wanted, Value elements, int64_t column) {
+    auto [panel, within] = placeOf(column);
+    return converted(task, at, wanted, panel, elements, within);
   };
   if (f.conversion.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
     element = f.conversion.factored;
-    operands.factorB = [&, inPanel, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
+    operands.factorB = [&, placeOf, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
                                                                             ValueRange outer) {
-      Type type = f.op.getRhs().getArgument(0).getType();
-      Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(width, type));
-      SmallVector<Value> ks(outer);
-      ks.push_back(i.constant(0));
-      return inPanel(pointInLoops(task, ks, /*term=*/0), f.conversion.factor, none, column, prefetches);
+      auto [panel, within] = placeOf(column);
+      return factorOf(task, panel, {within, width}, outer, prefetches);
     };
   }
   if (f.bits)

@@ -81,6 +81,12 @@ inline constexpr int64_t wordsOfGroup = 2;
 /// Which tasks work on copies of their bytes as 16-bit integers; how many rows they have may be known to a run alone.
 enum class Widening { None, ManyRows, All };
 
+/// Which tasks take their rows in fixed point: those of few rows may be known to a run alone.
+enum class FixedPoint { None, FewRows, All };
+
+/// What a tile multiplies: operands as they are, bytes as 16-bit integers, rows in fixed point.
+enum class TileKind { Plain, Wide, FixedPoint };
+
 /// Of a tile's rows in A, where the outer loops over k stand (TileOperands).
 using RowAddresses = std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)>;
 
@@ -99,7 +105,9 @@ struct ContractionEmission {
   /// Tasks [begin, end), which are blocks of columns of all rows, as one.
   void emitTogether(mlir::Value begin, mlir::Value end);
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  void emitTile(const ContractionTask &task, const ContractionTile &tile, bool isWide);
+  void emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind);
+  /// `body` for tasks of each kind, as far as there are several.
+  void forEachKind(const ContractionTask &task, llvm::function_ref<void(TileKind kind)> body);
   TileShape shapeOf(const ContractionTile &tile);
   /// The products of a tile, added to what is given, and what becomes of them.
   using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
@@ -272,6 +280,9 @@ struct ContractionEmission {
   /// `prefetches`: what is read beside the weight streams from memory.
   mlir::Value converted(const ContractionTask &task, EmissionPoint at, mlir::Value wanted, mlir::Value panel,
                         mlir::Value elements, int64_t column, bool prefetches = false);
+  /// The conversion's factor for a vector of the panel's columns, where the outer loops over k stand.
+  mlir::Value factorOf(const ContractionTask &task, mlir::Value panel, const TileVector &vector, mlir::ValueRange outer,
+                       bool prefetches);
   /// Number `term` of the groups in a vector of words, as the rest of the rhs takes it.
   mlir::Value numberOf(mlir::Value words, int64_t term);
   /// Where the loops over k stand, and number `term` of a group.
@@ -283,8 +294,6 @@ struct ContractionEmission {
   Widening chooseWidening();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
   bool widensTasks() const { return widening != Widening::None && !f.blocks.isSplitK(); }
-  /// `body` for a task that works on such copies, and for one that does not, as far as there are both.
-  void forEachWidth(const ContractionTask &task, llvm::function_ref<void(bool isWide)> body);
   /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
   mlir::Value loadWords(mlir::Value from, int64_t groups);
   void widenRows(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
@@ -302,6 +311,12 @@ struct ContractionEmission {
   /// A vector of zeros of the accumulator's type.
   mlir::Value zeroSum();
   mlir::Value sumOfLanes(mlir::Value vector);
+
+  // Few rows in fixed point (CpuContractionFixedPoint.cpp).
+  FixedPoint chooseFixedPoint();
+  void fixRows(const ContractionTask &task);
+  llvm::SmallVector<mlir::Value> multiplyFixed(const ContractionTask &task, const ContractionTile &tile,
+                                               mlir::ValueRange init);
 
   // Windows of three bytes, four outputs at once (CpuContractionQuads.cpp). A task's rows are quads then.
   bool takesQuads() const { return f.quads.across && e.level.widensBytes(); }
@@ -421,8 +436,9 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs, wideRowSums, wideColumnSums, quadPixels,
-      quadWeights, quadProducts, quadRowSums, quadColumnSums, copied;
+      quadWeights, quadProducts, quadRowSums, quadColumnSums, fixedRows, copied;
   Widening widening = Widening::None;
+  FixedPoint fixedPoint = FixedPoint::None;
   mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none
   mlir::Region bias;                                          // yields it; empty: there is none

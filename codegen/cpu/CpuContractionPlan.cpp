@@ -322,6 +322,10 @@ static void layOutScratch(ContractionForm &form) {
   layOutSums(form, layout);
   if (form.lhs.form == LhsForm::Redirected)
     form.scratch.fillAt = layout.add(form.fillSize() + 16, form.accumulatorBytes());
+  if (suitsFixedPoint(form)) {
+    form.fixedPoint.pitch = wordsOfFixedPoint(form);
+    form.fixedPoint.at = layout.add(form.fixedPoint.pitch * mostInFixedPoint, 4);
+  }
   ScratchLayout ofMatrix{layout.end}; // no level makes these copies and those that follow
   form.copies = planMatrixCopies(form);
   if (form.copies.scratch)

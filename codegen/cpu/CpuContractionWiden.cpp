@@ -65,14 +65,6 @@ Widening ContractionEmission::chooseWidening() {
   return *rows / *blocks >= fewestWidened ? Widening::All : Widening::None;
 }
 
-void ContractionEmission::forEachWidth(const ContractionTask &task, llvm::function_ref<void(bool)> body) {
-  if (widening != Widening::ManyRows)
-    return body(widening == Widening::All);
-  Value fewest = i.constant(fewestWidened);
-  emitIf(i.compare(arith::CmpIPredicate::sge, task.rows, fewest), [&] { body(true); });
-  emitIf(i.compare(arith::CmpIPredicate::slt, task.rows, fewest), [&] { body(false); });
-}
-
 Value ContractionEmission::loadWords(Value from, int64_t groups) {
   int64_t count = groups * f.group;
   Value bytes = e.createLoad(f.lhs.element, count, from);

@@ -1,5 +1,6 @@
 //===- CpuTarget.cpp - the CPU as a target --------------------------------===//
 #include "codegen/cpu/CpuTarget.h"
+#include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/host/HostModule.h"
@@ -24,6 +25,17 @@ static bool hasDotProducts(loop::KernelOp kernel) {
     bool isDot = (panels && panels.getGroup() > 1 && !panels.getBits()) ||
                  (ofIntegers && loop::getGroup(product) > 1); // of bytes that the task packs
     return isDot ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return result.wasInterrupted();
+}
+
+/// Whether products of few rows by weights of few bits are of bytes where an instruction multiplies these.
+static bool hasFixedPoint(loop::KernelOp kernel) {
+  auto result = kernel->walk([](loop::ContractionOp op) {
+    bool hasFewBits = false;
+    op.getRhs().walk([&](loop::PanelsOp panels) { hasFewBits |= panels.getBits() > 0; });
+    bool isFixed = hasFewBits && suitsFixedPoint(describeContraction(op));
+    return isFixed ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });
   return result.wasInterrupted();
 }
@@ -86,12 +98,14 @@ public:
   }
 
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
-  /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors.
+  /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
+  /// point, whose products are of bytes, are too few for matrix registers.
   llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const override {
-    bool hasDots = hasDotProducts(kernel);
+    bool hasDots = hasDotProducts(kernel), byVectors = hasDots || hasFixedPoint(kernel);
     llvm::SmallVector<llvm::StringRef> found;
     for (const CpuLevel &row : getCpuLevels())
-      if (llvm::StringRef(row.triple).starts_with("x86_64") && row.hasByteDot && row.hasBf16Dot && hasDots)
+      if (llvm::StringRef(row.triple).starts_with("x86_64") && row.hasByteDot && row.hasBf16Dot &&
+          (row.hasMatrixRegisters ? hasDots : byVectors))
         found.push_back(row.name);
     return found;
   }

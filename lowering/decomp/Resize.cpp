@@ -516,10 +516,13 @@ Value resampleAll(NodeContext &n, Value x, llvm::ArrayRef<Axis> axes, const Samp
 /// reference takes f64, and makes 12 of 10.)
 int64_t scaledSize(int64_t in, double scale) { return int64_t(std::floor(float(in) * float(scale))); }
 
-/// Whether floor(in * numerator / denominator) is that size wherever `in` is in the range, up to the largest images.
+/// Whether floor(in * numerator / denominator) is that size wherever `in` is in the range: where f32 has the quotient,
+/// up to millions of elements; else products are rounded to the other side of a size somewhere above thousands.
 bool isScaledSize(ExprRange in, int64_t numerator, int64_t denominator, double scale) {
   constexpr int64_t largest = 1 << 16;
-  for (int64_t size = std::max<int64_t>(in.min, 0); size <= std::min(in.max, largest); ++size)
+  if (in.max > largest)
+    return scale * double(denominator) == double(numerator);
+  for (int64_t size = std::max<int64_t>(in.min, 0); size <= in.max; ++size)
     if (size * numerator / denominator != scaledSize(size, scale))
       return false;
   return true;

@@ -193,6 +193,19 @@ class Libraries:
         rounded = lambda array: array.astype(ml_dtypes.bfloat16).astype(np.float64)
         yield from self.at_levels(proto, {"x": x}, "--autocast=bf16", want=[(rounded(x) @ rounded(w)).astype(np.float32)])
 
+    def test_weights_of_few_bits(self):
+        k, n, block = 1024, 1003, 64
+        weights = {"q": self.rng.integers(0, 256, (n, k // block, block // 2), np.uint8), "s": np.abs(normal(self.rng, n, k // block)),
+                   "z": self.rng.integers(0, 256, (n, k // block // 2), np.uint8)}
+        numbers, zeros = (np.stack([weights[name] & 15, weights[name] >> 4], -1).reshape(n, -1).astype(np.float64) for name in "qz")
+        w = (numbers - np.repeat(zeros, block, 1)) * np.repeat(weights["s"].astype(np.float64), block, 1)
+        for rows in 1, 2, 3:
+            node = helper.make_node("MatMulNBits", ["x", *weights], ["y"], domain="com.microsoft", K=k, N=n, bits=4, block_size=block)
+            proto = model([node], {"x": (1, [rows, k])}, {"y": (1, [rows, n])}, weights)
+            proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+            x = normal(self.rng, rows, k)
+            yield from self.at_levels(proto, {"x": x}, want=[(x @ w.T).astype(np.float32)])
+
     def test_products_and_convolutions(self):
         for dtype in np.float32, np.float64:
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -415,6 +415,28 @@ class QuantizedTest(unittest.TestCase):
                     inputs = [("x", np.float32, list(feed["x"].shape))]
                     self.check(graph.model(inputs, y, np.float32), [feed], exact=False)
 
+    def test_precision_of_few_rows(self):
+        """Rows in fixed point are as near to the sums as floats, if their numbers differ by orders of magnitude, too."""
+        rng, width, columns, block = np.random.default_rng(11), 2048, 512, 32
+        graph, y, weights = self.few_bits(rng, 4, block, "packed", width, columns)
+        numbers, zeros = (np.stack([weights[name] & 15, weights[name] >> 4], -1).reshape(columns, -1).astype(np.float64) for name in "qz")
+        w = (numbers - np.repeat(zeros, block, 1)) * np.repeat(weights["s"].astype(np.float64), block, 1)
+        model = graph.model([("x", np.float32, ["m", width])], y, np.float32)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "m.onnx"
+            onnx.save(model, path)
+            subprocess.run([self.program, "compile", path, "-q", "-o", path.with_suffix(".so")], check=True)
+            library = ptc.load(path.with_suffix(".so"), threads=1)
+            for rows, scale in itertools.product((1, 2, 3), (1, 1e-30, 1e30)):
+                x = (rng.normal(size=(rows, width)) * scale).astype(np.float32)
+                x[:, 7::500] *= 1000
+                found = next(iter(library(x=x).values())).astype(np.float64)
+                error = np.abs(found - x.astype(np.float64) @ w.T) / (np.abs(x).astype(np.float64) @ np.abs(w).T)
+                with self.subTest(rows=rows, scale=scale):
+                    self.assertLess(error.max(), 2e-6)
+                x[-1, 3] = np.inf
+                self.assertFalse(np.isfinite(next(iter(library(x=x).values()))[-1]).any())
+
     def test_dequantized_weights(self):
         """Weights that DequantizeLinear makes floats of, by columns and by blocks of the sum, and transposed."""
         kinds = {"int4": (ml_dtypes.int4, -8, 8), "uint4": (ml_dtypes.uint4, 0, 16), "int8": (np.int8, -128, 128),

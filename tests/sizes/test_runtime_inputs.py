@@ -123,13 +123,14 @@ class RuntimeInputs(unittest.TestCase):
                     sized.check(self, x=sparse(1, 2, 8, 12), s=s)
 
     def test_resize_by_scales_that_no_float_is(self):
-        """Products are rounded in f32, whether width and scales are known or found: 1.3 makes 13 of 10, and 116 of 90."""
+        """Products are rounded in f32, whether width and scales are known or found: 1.3 makes 13 of 10, 116 of 90, and
+        48000 / 44100 84603 of 77729, the first size that the quotient of integers misses."""
         text = "m (float[1, {}] x{}) => (float[n, q] y) {} {{ y = Resize(x, , s) }}"
-        for scale in (1.3, 0.7, 1.23456789):
+        for scale, widths in ((1.3, (3, 10, 90)), (0.7, (3, 10, 90)), (1.23456789, (3, 10, 90)), (1.0884354, (77729,))):
             s = np.array([1, scale], np.float32)
             free = Compiled(text.format("w", "", f"<float[2] s = {{1.0, {scale}}}>"))
             found = Compiled(text.format("w", ", float[2] s", ""))
-            for width in (3, 10, 90):
+            for width in widths:
                 known = Compiled(text.format(width, "", f"<float[2] s = {{1.0, {scale}}}>"))
                 x = np.ones((1, width), np.float32)
                 known.check(self, x=x)
