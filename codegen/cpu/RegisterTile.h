@@ -100,8 +100,8 @@ struct TileUse {
   int64_t row, tap;
 };
 
-/// How many bytes ahead a stream of B is fetched where one or two are read at once: half as far hides less, twice as far
-/// comes too early (measured with 32 and 4 bits). Of three and more streams half as far is best.
+/// How many bytes ahead a stream of B is fetched where one or two are read at once: half as far hides less, twice as
+/// far comes too early (measured with 32 and 4 bits). Of three and more streams half as far is best.
 inline constexpr int64_t streamAhead = 2048;
 
 struct TileOperands {

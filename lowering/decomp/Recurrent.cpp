@@ -32,9 +32,17 @@ struct ActivationKind {
   llvm::StringLiteral name;
   std::optional<double> alpha = {}, beta = {};
 };
-constexpr ActivationKind activationKinds[] = {
-    {"Sigmoid"}, {"Tanh"}, {"Relu"}, {"Softsign"}, {"Softplus"}, {"Elu", 1.0}, {"LeakyRelu", 0.01},
-    {"ThresholdedRelu", 1.0}, {"Affine", 1.0, 0.0}, {"ScaledTanh", 1.0, 1.0}, {"HardSigmoid", 0.2, 0.5}};
+constexpr ActivationKind activationKinds[] = {{"Sigmoid"},
+                                              {"Tanh"},
+                                              {"Relu"},
+                                              {"Softsign"},
+                                              {"Softplus"},
+                                              {"Elu", 1.0},
+                                              {"LeakyRelu", 0.01},
+                                              {"ThresholdedRelu", 1.0},
+                                              {"Affine", 1.0, 0.0},
+                                              {"ScaledTanh", 1.0, 1.0},
+                                              {"HardSigmoid", 0.2, 0.5}};
 
 struct Activation {
   llvm::StringRef name;
@@ -140,8 +148,8 @@ bool Recurrence::readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_
     return first;
   };
   for (const std::string &name : names) {
-    const ActivationKind *kind =
-        llvm::find_if(activationKinds, [&](const ActivationKind &known) { return known.name.equals_insensitive(name); });
+    const ActivationKind *kind = llvm::find_if(
+        activationKinds, [&](const ActivationKind &known) { return known.name.equals_insensitive(name); });
     if (kind == std::end(activationKinds)) {
       n.fail(DiagId::UnsupportedAttribute, "activations", "'" + name + "'");
       return false;
