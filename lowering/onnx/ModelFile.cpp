@@ -84,9 +84,10 @@ static StringRef nameFormat(StringRef bytes) {
        "it is the stub that Git LFS leaves in the place of a file; `git lfs pull` fetches that"},
       {"PK\003\004", "it is a zip archive, as PyTorch's checkpoints are"},
       {"\037\213", "it is compressed with gzip"},
-      {"<ir_version", "it is ONNX in text form; name it .onnxtxt"},
       {"<", "it is a page of the web or another text with tags"},
   };
+  if (bytes.starts_with("<") && bytes.drop_front().ltrim().starts_with("ir_version"))
+    return "it is in the text form, whose files are named .onnxtxt";
   for (auto &[first, name] : formats)
     if (bytes.starts_with(first))
       return name;
