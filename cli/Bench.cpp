@@ -10,7 +10,8 @@
 // measured until it is clear, and repeated.
 //
 // --per-kernel and --profile time launches in runs of their own, after a row's: readings of the clock would be part of
-// the row's times.
+// the row's times. With --per-kernel they take turns with readings of memory: kernels that wait for it are held against
+// the bandwidth of the same moments.
 #include "cli/Profile.h"
 #include "cli/TimedModel.h"
 #include "cli/Verb.h"
@@ -126,7 +127,46 @@ static MachinePeaks peaksOf(Session &session, const ModelInstance &instance, uns
   return {};
 }
 
-/// --per-kernel, --profile: the launches of some runs on the same inputs. The trace keeps the last run.
+namespace {
+struct ProfiledTurns {
+  size_t lastRun = 0;                    // where the spans of the last run that is whole begin
+  std::optional<double> memoryBandwidth; // bytes a second, the median of the readings
+};
+} // namespace
+
+/// Spans of runs on the same inputs for about so many seconds. With `memory`, turns of runs alternate with readings of
+/// it; of such a turn the first run is not kept, since it finds other caches than a run leaves.
+static Expected<ProfiledTurns> profileTurns(TimedModel &subject, Profile &profile, double seconds,
+                                            MemoryReading *memory) {
+  ProfiledTurns turns;
+  std::vector<double> bandwidths;
+  auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  constexpr unsigned fewest = 5;
+  for (unsigned turn = 0; (turn < fewest || Clock::now() < end) && !profile.countLost(); ++turn) {
+    if (memory) {
+      bandwidths.push_back(memory->measure());
+      size_t kept = profile.getSpans().size();
+      if (Expected<double> warmUp = subject.wallTime(); !warmUp)
+        return warmUp.takeError();
+      profile.truncate(kept);
+    }
+    auto turnEnd = Clock::now() + std::chrono::milliseconds(memory ? 20 : 0);
+    do {
+      size_t before = profile.getSpans().size();
+      if (Expected<double> time = subject.wallTime(); !time)
+        return time.takeError();
+      if (profile.countLost()) // of a run that is not whole nothing is told, unless it is the first
+        break;
+      turns.lastRun = before;
+    } while (Clock::now() < turnEnd);
+  }
+  llvm::sort(bandwidths);
+  if (memory)
+    turns.memoryBandwidth = percentile(bandwidths, 50);
+  return turns;
+}
+
+/// --per-kernel, --profile: the launches of some runs. The trace keeps the last run.
 static Error profileRow(Session &session, const ModelLibrary &library, const BenchOptions &options,
                         const SymbolDims &dims, Row &row, std::vector<ProfiledRuns> &traces) {
   Profile profile;
@@ -135,26 +175,24 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
   Expected<TimedModel> subject = TimedModel::prepare(library, how);
   if (!subject)
     return subject.takeError();
-  if (options.perKernel)
+  std::optional<MemoryReading> memory;
+  if (options.perKernel) {
     row.peaks = peaksOf(session, subject->getInstance(), row.threads);
-  size_t last = 0;
-  constexpr unsigned fewest = 5;
-  auto end = Clock::now() + std::chrono::duration<double>(options.minTime / 4);
-  for (unsigned i = 0; i < fewest || Clock::now() < end; ++i) {
-    size_t before = profile.getSpans().size();
-    if (Expected<double> seconds = subject->wallTime(); !seconds)
-      return seconds.takeError();
-    if (profile.countLost()) // of a run that is not whole nothing is told, unless it is the first
-      break;
-    last = before;
+    if (!subject->getInstance().getDevice())
+      memory.emplace(row.threads);
   }
+  Expected<ProfiledTurns> turns = profileTurns(*subject, profile, options.minTime / 4, memory ? &*memory : nullptr);
+  if (!turns)
+    return turns.takeError();
   ArrayRef<ptc_span> spans = profile.getSpans();
   traces.push_back(
-      {(library.path() + " " + row.dims + " threads=" + Twine(row.threads)).str(), spans.drop_front(last)});
+      {(library.path() + " " + row.dims + " threads=" + Twine(row.threads)).str(), spans.drop_front(turns->lastRun)});
   if (!options.perKernel)
     return Error::success();
   row.kernels = timeKernels(spans);
   row.peaks.merge(peaksOf(session, subject->getInstance(), row.threads)); // the machine may have been busier before
+  if (turns->memoryBandwidth && !row.peaks.bandwidths.empty())
+    row.peaks.bandwidths.back().bytesPerSecond = *turns->memoryBandwidth;
   if (Error error = addRates(row.kernels, library.path(), subject->getDims(), row.peaks))
     session.say("no GFLOP/s and GB/s: " + toString(std::move(error)));
   return Error::success();

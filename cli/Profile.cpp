@@ -170,7 +170,7 @@ namespace {
 /// What the manifest says of a kernel's first launch, where it says so.
 struct KernelWork {
   std::optional<double> flops, read, written, steps, stepRead;
-  double weights = 0;
+  double weights = 0, arguments = 0;
   StringRef products;
   bool isBeside = false; // on the host, where the device's peaks say nothing
 };
@@ -189,17 +189,25 @@ static KernelWork workOf(const json::Object &kernel, const SymbolDims &symbols, 
           amountOf("steps"),
           amountOf("step_bytes_read"),
           double(kernel.getInteger("weight_bytes_read").value_or(0)),
+          amountOf("argument_bytes").value_or(0), // older libraries do not say
           kernel.getString("products").value_or("fma"),
           kernel.getString("on_host").has_value()};
 }
 
-/// The least seconds; nothing where a peak or an amount is not known.
-static std::optional<double> boundOf(const KernelWork &work, const MachinePeaks &peaks, double allWeights) {
+/// What it reads of weights, and reads and writes of the function's inputs and outputs.
+static double bytesKept(const KernelWork &work) {
+  double weights = std::min(work.weights, work.read.value_or(0));
+  double rest = work.read.value_or(0) - weights + work.written.value_or(0);
+  return weights + std::min(work.arguments, rest);
+}
+
+/// The least seconds; nothing where a peak or an amount is not known. `allKept`: bytesKept of all launches.
+static std::optional<double> boundOf(const KernelWork &work, const MachinePeaks &peaks, double allKept) {
   double operations = peaks.operationsOf(work.products);
   if (!work.flops || !work.read || !work.written || work.isBeside || operations <= 0 || peaks.bandwidths.empty())
     return std::nullopt;
-  double weights = std::min(work.weights, *work.read), rest = *work.read - weights + *work.written;
-  double memory = weights / peaks.bandwidthOf(allWeights) + rest / peaks.bandwidthOf(rest);
+  double kept = bytesKept(work), rest = *work.read + *work.written - kept;
+  double memory = kept / peaks.bandwidthOf(allKept) + rest / peaks.bandwidthOf(rest);
   if (work.steps && work.stepRead) // each step waits for the one before it
     memory = std::max(memory, *work.steps * peaks.secondsToReadAgain(*work.stepRead));
   return std::max(*work.flops / operations, memory);
@@ -217,9 +225,9 @@ Error addRates(std::vector<KernelTime> &times, StringRef library, const SymbolDi
     if (const json::Object *object = kernel.getAsObject())
       kernels.try_emplace(object->getString("name").value_or(""),
                           workOf(*object, symbols, context)); // the general program's first
-  double allWeights = 0;
+  double allKept = 0;
   for (const KernelTime &time : times)
-    allWeights += kernels.lookup(time.kernel).weights * double(time.launches);
+    allKept += bytesKept(kernels.lookup(time.kernel)) * double(time.launches);
   for (KernelTime &time : times) {
     KernelWork work = kernels.lookup(time.kernel);
     if (time.firstSeconds <= 0)
@@ -228,7 +236,7 @@ Error addRates(std::vector<KernelTime> &times, StringRef library, const SymbolDi
       time.flopsPerSecond = *work.flops / time.firstSeconds;
     if (work.read && work.written)
       time.bytesPerSecond = (*work.read + *work.written) / time.firstSeconds;
-    if (std::optional<double> bound = boundOf(work, peaks, allWeights))
+    if (std::optional<double> bound = boundOf(work, peaks, allKept))
       time.ofBound = *bound / time.firstSeconds;
   }
   return Error::success();

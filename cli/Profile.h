@@ -15,7 +15,8 @@ class Profile {
 public:
   explicit Profile(size_t capacity = size_t(1) << 20);
   ptc_profile *get() { return profile.get(); }
-  void clear() { profile->count = 0; }
+  /// Forgets all spans but the first `count`.
+  void truncate(size_t count) { profile->count = count; }
   llvm::ArrayRef<ptc_span> getSpans() const;
   size_t countLost() const;
 
@@ -51,8 +52,8 @@ std::vector<KernelTime> timeKernels(llvm::ArrayRef<ptc_span> spans);
 
 /// Adds rates to `times` from the manifest beside the library, at these values of the symbols, and shares of the bound:
 /// the longer of what the operations take at the peak of their type, and the bytes at the bandwidth of the memory that
-/// they fit in. Weights are expected where all that a run reads of them fits, since a run lies between two uses. An
-/// error where there is no manifest or it is another library's.
+/// they fit in. Weights and what the caller gives and takes are expected where all of them fit, since a run lies
+/// between two uses. An error where there is no manifest or it is another library's.
 llvm::Error addRates(std::vector<KernelTime> &times, llvm::StringRef library, const SymbolDims &symbols,
                      const MachinePeaks &peaks);
 

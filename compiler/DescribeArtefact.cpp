@@ -107,6 +107,18 @@ static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
   return std::min(bytes, bytesRead);
 }
 
+/// What the launch reads and writes of the function's inputs and outputs, if it takes all of them; a constant without
+/// any.
+static Expr countArgumentBytes(loop::LaunchOp launch) {
+  Expr bytes = Expr::constant(launch.getContext(), 0);
+  for (mlir::Value buffer : launch.getBuffers())
+    if (isa<mlir::BlockArgument>(loop::skipViews(buffer))) {
+      auto type = cast<loop::BufferType>(buffer.getType());
+      bytes = bytes + type.getElementCount() * type.getElementBytes();
+    }
+  return bytes;
+}
+
 /// What every launch of the kernel has in common.
 static artifact::KernelEntry describeKernel(const CompiledTarget &part, loop::KernelOp kernel) {
   const KernelSet &set = part.onHost && kernel.getOnHost() ? *part.onHost : part;
@@ -150,6 +162,7 @@ static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifac
     entry.grid = amountOf(atLaunch(grid, kernel, launch), hints);
   }
   entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
+  entry.argumentBytes = amountOf(countArgumentBytes(launch), hints);
 }
 
 /// Of each function the general program first.

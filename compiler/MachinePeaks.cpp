@@ -229,17 +229,15 @@ public:
     return double(steps) * double(memories.size()) / best;
   }
 
-  /// The same of one step over all bytes, none of which is in a cache.
-  double measureFlushed(const Probe &probe) {
-    double best = std::numeric_limits<double>::infinity();
-    for (int slice = 0; slice < slices; ++slice)
-      best = std::min(best, runOnce(probe, bytes, 1, /*isFlushed=*/true));
-    return double(memories.size()) / best;
+  /// Bytes of all threads a second in one slice, none of which is in a cache.
+  double readFlushed(const Probe &probe) {
+    return double(bytes) * double(memories.size()) / runOnce(probe, bytes, 1, /*isFlushed=*/true);
   }
+
+  static constexpr int slices = 25;
 
 private:
   static constexpr double shortest = 1e-3; // seconds; a fork and join of threads costs some 50 us
-  static constexpr int slices = 25;
 
   double runOnce(const Probe &probe, int64_t used, int64_t steps, bool isFlushed = false) {
     std::atomic<unsigned> ready = 0;
@@ -267,6 +265,8 @@ private:
   int64_t bytes;
   std::vector<Pages> memories;
 };
+
+constexpr int64_t grain = 512; // bytes; what loops read are multiples of it
 
 /// A cache as the system shows it.
 struct Cache {
@@ -309,7 +309,43 @@ std::vector<Cache> findCaches() {
   return caches.empty() ? std::vector<Cache>{{32 << 10, 1}, {1 << 20, 1}, {16 << 20, 8}} : caches;
 }
 
+/// Bytes of memory for each thread that take long to read, and of which little is in a cache.
+int64_t bytesBeyondCaches(ArrayRef<Cache> caches, unsigned threads) {
+  constexpr int64_t most = int64_t(1) << 28;
+  return std::min(caches.back().bytes * 4 / int64_t(threads), most) / grain * grain;
+}
+
+/// More would take turns.
+unsigned clampThreads(unsigned threads) {
+  return std::clamp(threads, 1u, hardware_concurrency().compute_thread_count());
+}
+
+/// The better of one stream and of four, bytes a second.
+double readMemory(Slices &slices, const Probe &reading, const Probe &streams) {
+  return std::max(slices.readFlushed(reading), slices.readFlushed(streams));
+}
+
 } // namespace
+
+struct MemoryReading::Part {
+  const ProbeRow *reading, *streams;
+  Slices slices;
+};
+
+MemoryReading::MemoryReading(unsigned threads) {
+  StringMap<bool> features = sys::getHostCPUFeatures();
+  const ProbeRow *reading = findRow(readingRows, features);
+  threads = clampThreads(threads);
+  if (reading != std::end(readingRows))
+    part.reset(new Part{reading, findRow(streamRows, features), {threads, bytesBeyondCaches(findCaches(), threads)}});
+}
+
+MemoryReading::~MemoryReading() = default;
+MemoryReading::MemoryReading(MemoryReading &&) noexcept = default;
+
+double MemoryReading::measure() {
+  return part ? readMemory(part->slices, part->reading->probe, part->streams->probe) : 0;
+}
 
 MachinePeaks measurePeaks(unsigned threads) {
   MachinePeaks peaks;
@@ -317,7 +353,7 @@ MachinePeaks measurePeaks(unsigned threads) {
   for (const cpu::CpuLevel &level : cpu::getCpuLevels())
     if (level.hasMatrixRegisters && !cpu::isOfHost(level)) // this process may not use what the processor has
       features["amx-bf16"] = features["amx-int8"] = false;
-  threads = std::clamp(threads, 1u, hardware_concurrency().compute_thread_count()); // more would take turns
+  threads = clampThreads(threads);
   {
     Slices slices(threads, 0);
     for (const ProbeRow &row : productRows)
@@ -327,19 +363,18 @@ MachinePeaks measurePeaks(unsigned threads) {
   const ProbeRow *reading = findRow(readingRows, features), *streams = findRow(streamRows, features);
   if (reading == std::end(readingRows))
     return peaks;
-  // Memory: as much as takes long; a cache that threads share holds the sets of all of them.
   std::vector<Cache> caches = findCaches();
-  constexpr int64_t most = int64_t(1) << 28, grain = 512;
-  int64_t large = std::min(caches.back().bytes * 4 / int64_t(threads), most) / grain * grain;
-  Slices slices(threads, large);
-  for (const Cache &cache : caches) {
+  Slices slices(threads, bytesBeyondCaches(caches, threads));
+  for (const Cache &cache : caches) { // one that threads share holds the sets of all of them
     unsigned sharers = std::min(cache.sharers, threads);
     int64_t used = cache.bytes / 2 / int64_t(sharers) / grain * grain;
     peaks.bandwidths.push_back(
         {double(cache.bytes) / double(sharers) * double(threads), slices.measure(reading->probe, used) * double(used)});
   }
-  double steps = std::max(slices.measureFlushed(reading->probe), slices.measureFlushed(streams->probe));
-  peaks.bandwidths.push_back({std::numeric_limits<double>::infinity(), steps * double(large)});
+  double memory = 0;
+  for (int slice = 0; slice < Slices::slices; ++slice)
+    memory = std::max(memory, readMemory(slices, reading->probe, streams->probe));
+  peaks.bandwidths.push_back({std::numeric_limits<double>::infinity(), memory});
   return peaks;
 }
 

@@ -4,6 +4,7 @@
 
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,26 @@ struct MachinePeaks {
 /// there are no such loops.
 MachinePeaks measurePeaks(unsigned threads);
 
-/// The same of a CUDA device, by its number. An error where there is no driver or it fails. Uses the device's primary
-/// context and up to 1 GiB of its memory.
+/// The bandwidth of memory at this moment, which what else runs on the machine changes from one moment to the next: a
+/// program that waits for memory is held against readings that it takes turns with.
+class MemoryReading {
+public:
+  /// Takes memory of several times the last cache for as long as it lives.
+  explicit MemoryReading(unsigned threads);
+  ~MemoryReading();
+  MemoryReading(MemoryReading &&) noexcept;
+
+  /// Of one slice of some milliseconds, in bytes a second; it leaves nothing of the caller's in the caches. 0 on
+  /// processors for which there is no such loop.
+  double measure();
+
+private:
+  struct Part;
+  std::unique_ptr<Part> part;
+};
+
+/// The same as measurePeaks of a CUDA device, by its number. An error where there is no driver or it fails. Uses the
+/// device's primary context and up to 1 GiB of its memory.
 llvm::Expected<MachinePeaks> measureDevicePeaks(int ordinal);
 
 /// The kernels that measure it, as PTX: with instructions of warpgroups (sm_90a) or of warps (from sm_80 on).

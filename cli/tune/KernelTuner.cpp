@@ -228,7 +228,7 @@ void KernelTuner::dropLibraries() {
 static Expected<double> runOf(TimedLibrary &library, unsigned runs, StringMap<double> &kernels) {
   if (!library.profile)
     return library.model.wallTime(runs);
-  library.profile->clear();
+  library.profile->truncate(0);
   Expected<double> seconds = library.model.wallTime();
   if (!seconds)
     return seconds.takeError();

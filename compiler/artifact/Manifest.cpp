@@ -104,7 +104,8 @@ json::Value kernelOf(const KernelEntry &kernel) {
     bytes[entry.level] = entry.bytes;
     code[entry.level] = factsOf(entry.facts);
   }
-  json::Object object{{"bytes_read", amountOf(kernel.bytesRead)},
+  json::Object object{{"argument_bytes", amountOf(kernel.argumentBytes)},
+                      {"bytes_read", amountOf(kernel.bytesRead)},
                       {"bytes_written", amountOf(kernel.bytesWritten)},
                       {"code", std::move(code)},
                       {"code_bytes", std::move(bytes)},

@@ -5,8 +5,8 @@
 
 `ptc bench --per-kernel` sets each kernel's time beside the least that its work can take: floating-point operations at the measured
 peak or bytes at the measured bandwidth, whichever takes longer (convolutions by Winograd's algorithm count those of direct sums and may
-exceed it). A model's `share` is the sum of these bounds over the sum of times. Of --repeats runs the one of the middle share is told: a
-disturbed run shows in both directions, since peaks are measured in it, too. One thread, batch 1.
+exceed it). A model's `share` is the sum of these bounds over the sum of times. Memory is read in turns with the runs, and medians of both
+count; of operations and caches the best slice does. Of --repeats runs the one of the middle share is told. One thread, batch 1.
 
 `lost` names the kernels whose time above their bound is the largest part of the model's: nodes, part of the time, share of the bound.
 Below the table stand the models over --long milliseconds whose share is below --bar.

@@ -47,6 +47,17 @@ TEST_CASE("two measurements together keep the better figure of each", "[peaks]")
   CHECK(quick.bandwidthOf(1e12) == 10);
 }
 
+TEST_CASE("a reading of memory is slower than the nearest cache", "[peaks]") {
+  MachinePeaks peaks = measurePeaks(1);
+  double reading = MemoryReading(1).measure();
+  if (peaks.bandwidths.empty()) {
+    CHECK(reading == 0);
+    return;
+  }
+  CHECK(reading > 0);
+  CHECK(reading < peaks.bandwidths.front().bytesPerSecond);
+}
+
 TEST_CASE("what measures a device is text that ptxas takes", "[peaks]") {
   std::string assembler = gpu::findAssembler();
   if (assembler.empty()) {

@@ -28,6 +28,7 @@ assert given["shape"] == ["batch", 512] and result["shape"] == ["batch", 1024] a
 assert kernel["kind"] == "contraction" and kernel["nodes"] == ["fc"] and kernel["launches"] == 1
 assert kernel["flops"] == {"at_hint": 4 * 2 * 512 * 1024, "expression": "1048576*batch"}, kernel["flops"]
 assert kernel["bytes_written"]["at_hint"] == 4 * 4 * 1024
+assert kernel["argument_bytes"] == {"at_hint": 4 * 4 * (512 + 1024), "expression": "6144*batch"}, kernel["argument_bytes"]
 assert set(kernel["code_bytes"]) == {"x86-64-v3", "x86-64-v4"} and min(kernel["code_bytes"].values()) > 0
 
 (memory,) = manifest["memory"]
