@@ -4,7 +4,8 @@ import torch
 
 
 class _Lists(torch.nn.Module):
-    """One image of any size to the fields of its detections, in the pixels of that image."""
+    """One image of any size to the fields of its detections, in the pixels of that image; or several of one size, whose
+    detections follow each other."""
 
     def __init__(self, model, fields, size):
         super().__init__()
@@ -16,9 +17,9 @@ class _Lists(torch.nn.Module):
         self.model(self.examples)
 
     def forward(self, image):
-        found = self.model([image])
-        found = found[1][0] if isinstance(found, tuple) else found[0]
-        return tuple(found[field] for field in self.fields)
+        found = self.model([image] if image.dim() == 3 else list(image))
+        found = found[1] if isinstance(found, tuple) else found
+        return tuple(torch.cat([one[field] for one in found]) for field in self.fields)
 
 
 def _scene(channels, height, width):
@@ -63,13 +64,15 @@ def _widen(model):
             module.spread = next((spread for part, spread in SPREADS.items() if part in name + "."), None)
 
 
-def torchvision_detector(name, size=(3, 240, 320), fields=("boxes", "scores", "labels"), **arguments):
+def torchvision_detector(name, size=(3, 240, 320), fields=("boxes", "scores", "labels"), images=None, **arguments):
     def make():
         import torchvision
 
         model = torchvision.models.get_model(name, weights=None, weights_backbone=None, **arguments)
         _widen(model)
-        return _Lists(model, fields, size), (_photo(*size),), {"image": {1: "height", 2: "width"}}, list(fields)
+        lists = _Lists(model, fields, size)
+        example = torch.stack([_photo(*size) for _ in range(images)]) if images else _photo(*size)
+        return lists, (example,), {"image": {example.dim() - 2: "height", example.dim() - 1: "width"}}, list(fields)
 
     return make
 
@@ -169,15 +172,16 @@ def _yolo_nms():
 
 
 SMALL = {"min_size": 224, "max_size": 416}
-MODELS = {
-    "yolo": _yolo,
-    "yolo_nms": _yolo_nms,
-    "ssdlite320": torchvision_detector("ssdlite320_mobilenet_v3_large"),
-    "ssd300_vgg16": torchvision_detector("ssd300_vgg16"),
-    "retinanet": torchvision_detector("retinanet_resnet50_fpn", **SMALL),
-    "fcos": torchvision_detector("fcos_resnet50_fpn", **SMALL),
-    "fasterrcnn_mobilenet": torchvision_detector("fasterrcnn_mobilenet_v3_large_320_fpn"),
-    "fasterrcnn_resnet50": torchvision_detector("fasterrcnn_resnet50_fpn", **SMALL),
-    "maskrcnn_resnet50": torchvision_detector("maskrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "masks"), **SMALL),
-    "keypointrcnn_resnet50": torchvision_detector("keypointrcnn_resnet50_fpn", fields=("boxes", "scores", "labels", "keypoints"), **SMALL, box_detections_per_img=16),  # a heat map a box
+DETECTORS = {
+    "ssdlite320": ("ssdlite320_mobilenet_v3_large", {}),
+    "ssd300_vgg16": ("ssd300_vgg16", {}),
+    "retinanet": ("retinanet_resnet50_fpn", SMALL),
+    "fcos": ("fcos_resnet50_fpn", SMALL),
+    "fasterrcnn_mobilenet": ("fasterrcnn_mobilenet_v3_large_320_fpn", {}),
+    "fasterrcnn_resnet50": ("fasterrcnn_resnet50_fpn", SMALL),
+    "maskrcnn_resnet50": ("maskrcnn_resnet50_fpn", SMALL | {"fields": ("boxes", "scores", "labels", "masks")}),
+    "keypointrcnn_resnet50": ("keypointrcnn_resnet50_fpn", SMALL | {"fields": ("boxes", "scores", "labels", "keypoints"), "box_detections_per_img": 16}),  # a heat map a box
 }
+MODELS = {"yolo": _yolo, "yolo_nms": _yolo_nms}
+MODELS |= {name: torchvision_detector(model, **arguments) for name, (model, arguments) in DETECTORS.items()}
+MODELS |= {f"{name}_of_8": torchvision_detector(model, images=8, **arguments) for name, (model, arguments) in DETECTORS.items()}

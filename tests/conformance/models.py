@@ -43,10 +43,10 @@ def _matched(got, expected):
     may come in either order."""
     table = [np.concatenate([out[name].reshape(len(out[name]), int(np.prod(out[name].shape[1:]))).astype(np.float64) for name in sorted(out)], 1)
              for out in (got, expected)]
-    free, order = list(range(len(table[0]))), []
+    is_taken, order = np.zeros(len(table[0]), bool), []
     for wanted in table[1]:
-        nearest = min(free, key=lambda row: np.abs(table[0][row] - wanted).max())
-        free.remove(nearest)
+        nearest = np.where(is_taken, np.inf, np.abs(table[0] - wanted).max(1)).argmin()
+        is_taken[nearest] = True
         order.append(nearest)
     return {name: array[order] for name, array in got.items()}
 

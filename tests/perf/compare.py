@@ -18,7 +18,8 @@ fastest run, a turn gives one ratio, and the median of the turns' ratios is told
 whatever its distribution (by order statistics). onnxruntime runs a second time in each turn and is compared with itself:
 `noise` is how far the median of those ratios is from 1. A row with more than 2 % is measured up to twice again; if it stays
 noisy it is marked, is not won, and no mean has it. All know the sizes of the inputs when they compile: the dims that the file
-leaves open are pinned, at --batch N that of the batch to N. Models that fix it are left out there.
+leaves open are pinned, at --batch N that of the batch to N. Models that fix it are left out there, but for
+detectors, which are exported again for eight images.
 
 `ratio` is the time of the better of onnxruntime and OpenVINO / ptc's: above 1, ptc is faster. A model is won if its bound is.
 """
@@ -110,6 +111,7 @@ def _model(name, path, inputs, batch, flags=(), export="", named=()):
 
 def _row(name, row, build, batch):
     inputs = {key: sources.make_input(spec) for key, spec in row["run"][0].items()}
+    batch = 1 if "batch" in row else batch  # its inputs have it
     return _model(name, sources.fetch(row, build), inputs, batch, row.get("flags", ()), row.get("export", ""), sources.axes(row, "batch"))
 
 
@@ -118,7 +120,7 @@ def rows_of_models(build, exported, batch=1, is_quantised=True):
     seen = set() if is_quantised else set(quantized.MODELS)
     for row in sources.rows(exported):
         file = row.get("file") or row["export"]
-        if file not in seen and row["state"] == "passes":
+        if file not in seen and row["state"] == "passes" and row.get("batch", batch) == batch:
             seen.add(file)
             name = f"{'torch' if 'export' in row else 'real'}/{row['name']}"
             yield name, partial(_row, name, row, build, batch)
