@@ -41,11 +41,11 @@ public:
       return success();
     for (Region &region : root->getRegions())
       for (Block &block : region) {
-        llvm::StringSet<> before = bound;
+        size_t outer = inOrder.size();
         for (Operation &op : block)
           if (failed(check(op)))
             return failure();
-        bound = std::move(before);
+        unbindFrom(outer);
       }
     return success();
   }
@@ -65,11 +65,11 @@ private:
     });
     if (!missing.empty())
       return op.emitOpError("uses the symbol '") << missing << "' before it is bound";
-    llvm::StringSet<> outer = bound;
+    size_t outer = inOrder.size();
     bind(op, /*isInside=*/true);
     if (failed(run(&op)))
       return failure();
-    bound = std::move(outer);
+    unbindFrom(outer);
     bind(op, /*isInside=*/false);
     return success();
   }
@@ -77,12 +77,19 @@ private:
   void bind(Operation &op, bool isInside) {
     if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
       binder.forEachBinding([&](StringRef symbol, Expr, bool inside) {
-        if (inside == isInside)
-          bound.insert(symbol);
+        if (inside == isInside && bound.insert(symbol).second)
+          inOrder.push_back(symbol);
       });
   }
 
+  void unbindFrom(size_t place) {
+    for (StringRef symbol : ArrayRef(inOrder).drop_front(place))
+      bound.erase(symbol);
+    inOrder.truncate(place);
+  }
+
   llvm::StringSet<> isInner, bound;
+  SmallVector<StringRef> inOrder; // those of `bound`
 };
 } // namespace
 
