@@ -184,4 +184,4 @@ DETECTORS = {
 }
 MODELS = {"yolo": _yolo, "yolo_nms": _yolo_nms}
 MODELS |= {name: torchvision_detector(model, **arguments) for name, (model, arguments) in DETECTORS.items()}
-MODELS |= {f"{name}_of_8": torchvision_detector(model, images=8, **arguments) for name, (model, arguments) in DETECTORS.items()}
+MODELS |= {f"{name}_of_8": torchvision_detector(model, images=8, **arguments) for name, (model, arguments) in DETECTORS.items() if "fields" not in arguments}
