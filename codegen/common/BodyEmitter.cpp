@@ -152,8 +152,8 @@ bool BodyEmitter::resolveGroups(Access &access, Value base, loop::LoadOp load, V
   if (!known)
     return false;
   // A mask says which lanes there are: of whole groups, where the extent is a multiple of theirs.
-  auto lanes = ranges.find(dimName(point.vectorDim));
-  bool isWhole = lanes != ranges.end() && (lanes->second.max + 1) % grouped->places == 0;
+  const ExprRange *lanes = ranges.find(dimName(point.vectorDim));
+  bool isWhole = lanes && (lanes->max + 1) % grouped->places == 0;
   if (point.mask && (isGuarded || !isWhole || !grouped->keepsPlaces()))
     return false;
   EmissionPoint first = point;

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -53,14 +54,15 @@ std::optional<int64_t> codegen::findStepInBlocks(Expr index, int64_t dim, int64_
 
 SymbolRanges codegen::getWholeRanges(Operation *node) {
   SmallVector<Expr> domain = loop::getDomain(node);
-  SymbolRanges ranges;
-  for (auto [number, extent] : llvm::enumerate(domain))
-    if (std::optional<int64_t> known = extent.asConstant(); known && *known > 0)
-      ranges[dimName(number)] = {.min = 0, .max = *known - 1};
+  llvm::StringSet<> masked;
   node->walk([&](loop::MaskedOp op) {
     for (Attribute condition : op.getConditions())
-      Expr(cast<ExprAttr>(condition)).walkSymbols([&](StringRef name) { ranges.erase(name); });
+      Expr(cast<ExprAttr>(condition)).walkSymbols([&](StringRef name) { masked.insert(name); });
   });
+  SymbolRanges ranges;
+  for (auto [number, extent] : llvm::enumerate(domain))
+    if (std::optional<int64_t> known = extent.asConstant(); known && *known > 0 && !masked.contains(dimName(number)))
+      ranges[dimName(number)] = {.min = 0, .max = *known - 1};
   return ranges;
 }
 
@@ -73,17 +75,17 @@ std::optional<codegen::GroupedLanes> codegen::findGroupedLanes(Expr index, int64
   std::optional<int64_t> term;
   index.walkSymbols([&](StringRef name) {
     std::optional<unsigned> number = parseNumbered(name, 'd');
-    auto range = ranges.find(name);
-    if (!number || int64_t(*number) == dim || range == ranges.end() || range->second.min != 0)
+    const ExprRange *range = ranges.find(name);
+    if (!number || int64_t(*number) == dim || !range || range->min != 0)
       return;
     Expr step = index.coefficientOf(name);
-    int64_t together = range->second.max < lanes ? last + range->second.max + 1 : 0;
+    int64_t together = range->max < lanes ? last + range->max + 1 : 0;
     if (step && step.isConstant(1) && together > 1 && together <= lanes && llvm::isPowerOf2_64(uint64_t(together)))
       term = *number;
   });
   if (!term)
     return std::nullopt;
-  int64_t places = ranges.find(dimName(*term))->second.max + 1;
+  int64_t places = ranges.find(dimName(*term))->max + 1;
   return GroupedLanes{*term, last + places, std::move(*offsets), places};
 }
 

@@ -31,6 +31,7 @@
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -87,8 +88,41 @@ struct ExprRange {
 std::optional<unsigned> parseNumbered(llvm::StringRef name, char prefix);
 
 /// What is known of the symbols of an expression; a symbol without an entry is
-/// unbounded.
-using SymbolRanges = llvm::StringMap<ExprRange>;
+/// unbounded. Copies share the entries of the map that the first one was made
+/// from, so that a node's dims can be added to a program's thousands of symbols.
+class SymbolRanges {
+public:
+  SymbolRanges() = default;
+  explicit SymbolRanges(llvm::StringMap<ExprRange> entries)
+      : shared(std::make_shared<const llvm::StringMap<ExprRange>>(std::move(entries))) {}
+
+  /// Null without an entry.
+  const ExprRange *find(llvm::StringRef symbol) const {
+    if (auto entry = own.find(symbol); entry != own.end())
+      return &entry->second;
+    if (!shared)
+      return nullptr;
+    auto entry = shared->find(symbol);
+    return entry != shared->end() ? &entry->second : nullptr;
+  }
+  bool contains(llvm::StringRef symbol) const { return find(symbol); }
+  ExprRange lookup(llvm::StringRef symbol) const {
+    const ExprRange *range = find(symbol);
+    return range ? *range : ExprRange();
+  }
+  /// To be written to: an entry of this copy alone, made if there is none.
+  ExprRange &operator[](llvm::StringRef symbol) {
+    auto [entry, isNew] = own.try_emplace(symbol);
+    if (isNew && shared)
+      if (auto known = shared->find(symbol); known != shared->end())
+        entry->second = known->second;
+    return entry->second;
+  }
+
+private:
+  std::shared_ptr<const llvm::StringMap<ExprRange>> shared;
+  llvm::StringMap<ExprRange> own; // these go first
+};
 using SymbolValues = llvm::StringMap<int64_t>;
 
 /// Value semantics over ExprAttr with arithmetic. A default-constructed Expr is

@@ -133,13 +133,12 @@ public:
     if (e.isConstant())
       return point(e.getValue());
     if (e.isSymbol()) {
-      auto it = ranges.find(e.getSymbol());
-      if (it == ranges.end())
+      const ExprRange *range = ranges.find(e.getSymbol());
+      if (!range)
         return Interval();
-      const ExprRange &range = it->second;
-      if (range.isPoint())
-        return point(range.min);
-      return {range.min, range.max, range.divisor > 0 ? range.divisor : 1};
+      if (range->isPoint())
+        return point(range->min);
+      return {range->min, range->max, range->divisor > 0 ? range->divisor : 1};
     }
     if (auto it = known.find(mlir::Attribute(e)); it != known.end())
       return it->second;
@@ -235,8 +234,8 @@ private:
 /// The largest value of an atom as an expression, or null.
 Expr Simplifier::largestValue(Expr atom) {
   if (atom.isSymbol()) {
-    auto it = symbols.find(atom.getSymbol());
-    return it != symbols.end() && it->second.below ? Expr(it->second.below) - 1 : Expr();
+    const ExprRange *range = symbols.find(atom.getSymbol());
+    return range && range->below ? Expr(range->below) - 1 : Expr();
   }
   llvm::SmallVector<Expr, 4> ops = atom.getOperands();
   if (atom.getKind() == ExprKind::Mod && !ops[1].isConstant() && ranges.visit(ops[1]).min >= 1)

@@ -68,6 +68,7 @@ private:
   void collect(mlir::Operation *op);
   SymbolRanges ranges;
   llvm::SmallVector<BoundSymbol, 2> symbols;
+  llvm::StringMap<size_t> places; // of `symbols`, by name
 };
 
 /// Buffers that the node (or everything inside `op`) loads from and stores to.

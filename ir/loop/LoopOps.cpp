@@ -167,8 +167,10 @@ void BoundSymbols::collect(Operation *op) {
   auto add = [&](bool wanted) {
     if (auto binder = dyn_cast<prim::SymbolBinderOpInterface>(op))
       binder.forEachBinding([&](StringRef name, Expr most, bool isInside) {
-        if (isInside == wanted && !find(name))
-          symbols.push_back({name.str(), most ? getMost(most) : most, binder});
+        if (isInside != wanted || find(name))
+          return;
+        symbols.push_back({name.str(), most ? getMost(most) : most, binder});
+        places[name] = symbols.size() - 1;
       });
   };
   add(/*wanted=*/true);
@@ -179,8 +181,8 @@ void BoundSymbols::collect(Operation *op) {
 }
 
 const BoundSymbol *BoundSymbols::find(StringRef name) const {
-  auto *found = llvm::find_if(symbols, [&](const BoundSymbol &symbol) { return symbol.name == name; });
-  return found == symbols.end() ? nullptr : found;
+  auto place = places.find(name);
+  return place == places.end() ? nullptr : &symbols[place->second];
 }
 
 bool BoundSymbols::uses(Expr expr) const {

@@ -258,12 +258,12 @@ int64_t prim::getTypeCode(Type type) {
 }
 
 SymbolRanges prim::getSymbolRanges(DictionaryAttr symbols) {
-  SymbolRanges ranges;
+  llvm::StringMap<ExprRange> ranges;
   if (symbols)
     for (NamedAttribute entry : symbols)
       if (auto symbol = dyn_cast<SymbolAttr>(entry.getValue()))
         ranges[entry.getName()] = {symbol.getMin(), symbol.getMax(), symbol.getDivisor()};
-  return ranges;
+  return SymbolRanges(std::move(ranges));
 }
 
 SymbolValues prim::getSymbolHints(DictionaryAttr symbols) {

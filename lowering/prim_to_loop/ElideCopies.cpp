@@ -39,6 +39,7 @@ using namespace ptc::loop;
 namespace ptc {
 #define GEN_PASS_DEF_ELIDECOPIES
 #include "lowering/prim_to_loop/Passes.h.inc"
+#include "llvm/ADT/StringSet.h"
 } // namespace ptc
 
 namespace {
@@ -262,9 +263,12 @@ bool isPlaceKnown(const Copy &copy, const BoundSymbols &symbols) {
     if (auto part = dyn_cast<PartOp>(maker))
       exprs.push_back(part.getOffset());
   }
+  llvm::StringSet<> used;
+  for (Expr expr : exprs)
+    expr.walkSymbols([&](StringRef symbol) { used.insert(symbol); });
   Block *block = copy.from->getBlock();
   for (const BoundSymbol &symbol : symbols.getAll()) {
-    if (symbol.binder->getBlock() != block || llvm::none_of(exprs, [&](Expr e) { return e.uses(symbol.name); }))
+    if (symbol.binder->getBlock() != block || !used.contains(symbol.name))
       continue;
     for (Operation *user : copy.from->getUsers())
       if (Operation *outer = block->findAncestorOpInBlock(*user); !symbol.binder->isBeforeInBlock(outer))
