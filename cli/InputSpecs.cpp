@@ -101,6 +101,7 @@ static Expected<Tensor> makeUp(const ptc_value &value, StringRef how, const Symb
   if (!shape)
     return shape.takeError();
   Tensor tensor{value.dtype, std::move(*shape), {}};
+  tensor.isMadeUp = true;
   if (tensor.dtype.code == PTC_STRING)
     tensor.texts.resize(tensor.elementCount());
   if (!tensor.allocate())

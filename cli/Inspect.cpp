@@ -10,6 +10,7 @@
 #include "compiler/memory/ArenaUse.h"
 #include "ir/expr/ConditionText.h"
 #include "ir/loop/Rounds.h"
+#include "ir/prim/MostSize.h"
 #include "ir/prim/Variants.h"
 #include "llvm/ADT/CachedHashString.h"
 #include "llvm/ADT/SetVector.h"
@@ -236,13 +237,12 @@ static void printSymbols(raw_ostream &os, loop::ProgramOp program) {
 
 /// Nothing where a symbol in it is as good as unbounded: nobody runs the model at 2^31.
 static std::optional<int64_t> atUpperBounds(Expr size, mlir::DictionaryAttr symbols) {
-  constexpr int64_t unbounded = int64_t(1) << 31;
   SymbolValues most;
   bool isBounded = true;
   size.walkSymbols([&](StringRef name) {
     auto symbol = symbols.getAs<prim::SymbolAttr>(name);
-    most[name] = symbol ? symbol.getMax() : unbounded;
-    isBounded &= most[name] < unbounded;
+    most[name] = symbol ? symbol.getMax() : prim::mostSize;
+    isBounded &= most[name] < prim::mostSize;
   });
   return isBounded ? size.evaluate(most) : std::nullopt;
 }
@@ -371,8 +371,10 @@ Action declareInspect(CLI::App &app) {
       return exitError(exitUsage,
                        "--graph is drawn from a model; '" + options->compile.model + "' is what was made of one",
                        "ptc inspect MODEL.onnx --graph=" + options->graph);
-    if (options->formulas && isLibrary)
-      return exitError(exitUsage, "--formulas: a library's formulas are in the manifest beside it",
+    if (options->formulas && (isLibrary || suffix == ".json"))
+      return exitError(exitUsage,
+                       "--formulas: a library's formulas are in " +
+                           std::string(isLibrary ? "the manifest beside it" : "its manifest itself"),
                        "ptc inspect MODEL.onnx --formulas, or `expression` in the .json");
     if (std::vector<std::string> given = compileFlagsGiven(app); (isLibrary || suffix == ".json") && !given.empty())
       return compiledAlready(given.front(), options->compile.model);

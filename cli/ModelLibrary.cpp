@@ -246,9 +246,11 @@ std::optional<int> ModelInstance::getDevice() const {
   return isLevelOfGpu(entry->cpu_level(model)) ? std::optional(ordinal) : std::nullopt;
 }
 
-Error ModelInstance::failed(ptc_status status, StringRef what) const {
+Error ModelInstance::failed(ptc_status status, StringRef what, ArrayRef<Tensor> inputs) const {
   StringRef sentence = entry->last_error(context);
-  std::string help = status == PTC_GUARD_FAILED ? "--at NAME=N sets a size of made-up inputs" : "";
+  bool isOfFlags =
+      status == PTC_GUARD_FAILED && llvm::any_of(inputs, [](const Tensor &input) { return input.isMadeUp; });
+  std::string help = isOfFlags ? "--at NAME=N sets a size of made-up inputs" : "";
   return exitError(exitCodeOf(status),
                    what + " failed: " + (sentence.empty() ? "status " + std::to_string(status) : sentence.str()), help);
 }
@@ -275,7 +277,7 @@ Expected<std::vector<Tensor>> ModelInstance::makeOutputs(unsigned function, std:
     shapes.push_back(outputs[i].shape.data());
   }
   if (ptc_status status = entry->output_shapes(context, function, views.data(), shapes.data()))
-    return failed(status, "run");
+    return failed(status, "run", inputs);
   for (unsigned i = 0; i < interface.output_count; ++i)
     if (!isFound(interface.outputs[i]) && !outputs[i].allocate())
       return noMemoryFor(Twine("output '") + interface.outputs[i].name + "'", outputs[i]);
@@ -284,7 +286,7 @@ Expected<std::vector<Tensor>> ModelInstance::makeOutputs(unsigned function, std:
 
 Error ModelInstance::warmUp(unsigned function, std::vector<Tensor> &inputs) {
   if (ptc_status status = entry->warmup(context, function, viewsOf(inputs).data()))
-    return failed(status, "warm-up");
+    return failed(status, "warm-up", inputs);
   return Error::success();
 }
 
@@ -300,8 +302,8 @@ Error ModelInstance::run(unsigned function, std::vector<Tensor> &inputs, std::ve
   for (unsigned i = 0; i < interface.output_count; ++i)
     if (interface.outputs[i].alias >= 0 || isFound(interface.outputs[i]))
       out[i].data = nullptr;
-  if (Error error = run(function, in.data(), out.data(), nullptr))
-    return error;
+  if (ptc_status status = entry->run(context, function, in.data(), out.data(), nullptr, nullptr))
+    return failed(status, "run", inputs);
   for (unsigned i = 0; i < interface.output_count; ++i)
     if (interface.outputs[i].alias >= 0) {
       outputs[i].bytes = inputs[interface.outputs[i].alias].bytes;

@@ -67,7 +67,8 @@ public:
 
 private:
   ModelInstance(const ptc_model_table *entry) : entry(entry) {}
-  llvm::Error failed(ptc_status status, llvm::StringRef what) const;
+  /// `inputs`: of which sizes it may be.
+  llvm::Error failed(ptc_status status, llvm::StringRef what, llvm::ArrayRef<Tensor> inputs = {}) const;
   const ptc_model_table *entry;
   int ordinal = 0; // of the device, if there is one
   ptc_model *model = nullptr;

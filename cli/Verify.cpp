@@ -39,6 +39,15 @@ struct VerifyOptions {
 };
 } // namespace
 
+/// CLI::NonNegativeNumber names the largest double, in all its 309 digits.
+static const CLI::Validator isNotNegative(
+    [](std::string &text) {
+      double value;
+      bool isNumber = CLI::detail::lexical_cast(text, value);
+      return isNumber && value >= 0 ? std::string() : "'" + text + "' is not 0 or more";
+    },
+    "");
+
 /// input_0.pb, input_1.pb, ... or output_0.pb, ... of ONNX's test folders.
 static Expected<std::vector<Tensor>> readNumbered(StringRef folder, StringRef stem, ArrayRef<ptc_value> values) {
   std::vector<Tensor> tensors;
@@ -314,14 +323,14 @@ Action declareVerify(CLI::App &app) {
   app.add_option("--rtol", options->relative,
                  "tolerated |a - b| as a part of |b| (default: 1e-3; with --autocast 4 units of the type: 1.6e-2 for "
                  "bf16, 2e-3 for f16)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(isNotNegative)
       ->type_name("X");
   app.add_option("--atol", options->absolute,
                  "tolerated |a - b| besides (default: 1e-5 of the largest |b|; with --autocast so many units of it)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(isNotNegative)
       ->type_name("X");
   app.add_option("--ulp", options->ulp, "tolerated distance in units in the last place, instead")
-      ->check(CLI::NonNegativeNumber)
+      ->check(isNotNegative)
       ->type_name("N");
   app.add_option(
          "--min-db", options->leastDecibels,

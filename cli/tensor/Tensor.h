@@ -40,6 +40,7 @@ struct Tensor {
   std::vector<std::string> texts; // the elements of a tensor of strings
   std::vector<Tensor> items;      // the tensors of a sequence
   std::vector<ptc_tensor> views;  // of the items, made by view()
+  bool isMadeUp = false;          // of a size that flags choose
 
   static Tensor zeros(ptc_dtype dtype, std::vector<int64_t> shape);
   /// Zeros for the dtype and shape; false, and no bytes, where their size overflows or the memory is not to be had.

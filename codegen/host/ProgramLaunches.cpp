@@ -167,14 +167,19 @@ static bool runsNodeOf(loop::TapOp tap, loop::LaunchOp launch) {
                        .wasInterrupted();
 }
 
-/// The launch with the tapped buffer that does the work of the tap's node: others may write the rest of the buffer
-/// behind it. If none does, the one that completes the buffer, behind which PlaceTaps has put the tap.
+static bool writes(loop::LaunchOp launch, mlir::Value buffer) {
+  return llvm::any_of(kernelOf(launch).getArgumentsWritten(),
+                      [&](int64_t written) { return launch.getBuffers()[written] == buffer; });
+}
+
+/// The launch that writes the tapped buffer and does the work of the tap's node: others may write the rest of the
+/// buffer behind it. If none does, the one that completes the buffer, behind which PlaceTaps has put the tap.
 unsigned PartEmitter::siteBefore(loop::TapOp tap) {
   loop::LaunchOp own;
   for (mlir::Operation *user : tap.getBuffer().getUsers()) {
     auto launch = mlir::dyn_cast<loop::LaunchOp>(user);
-    if (launch && launch->getBlock() == tap->getBlock() && launch->isBeforeInBlock(tap) && runsNodeOf(tap, launch) &&
-        (!own || own->isBeforeInBlock(launch)))
+    if (launch && launch->getBlock() == tap->getBlock() && launch->isBeforeInBlock(tap) &&
+        writes(launch, tap.getBuffer()) && runsNodeOf(tap, launch) && (!own || own->isBeforeInBlock(launch)))
       own = launch;
   }
   if (own)

@@ -7,7 +7,9 @@
 //   load  A[116 * pixel + channel + 58]        channel < 58
 //
 // Two addresses that differ modulo some number differ. So the numbers that count in what a node's addresses are made of
-// (116) are tried: modulo one of them the addresses of the one node, and of the other, lie in ranges that do not meet.
+// (116) are tried: modulo one of them what the one node writes, and what the other one reads or writes, lie in ranges
+// that do not meet. What both read keeps them in no order: copies of one part to others, each of which reads the same,
+// are independent.
 //
 // Cost: a simplification for each node, buffer and number, kept for all others that ask.
 //
@@ -42,30 +44,34 @@ ArrayRef<int64_t> DisjointAccesses::getStrides(Operation *node, Value buffer) {
 }
 
 DisjointAccesses::Residues DisjointAccesses::getResidues(Operation *node, Value buffer, int64_t stride) {
-  auto [found, isNew] = residues.try_emplace({{node, buffer}, stride}, Residues{stride, -1});
-  Residues &all = found->second;
+  const Range none = {stride, -1}, all = {0, stride - 1};
+  auto [found, isNew] = residues.try_emplace({{node, buffer}, stride}, Residues{none, none});
+  Residues &known = found->second;
   if (!isNew)
-    return all;
+    return known;
   SymbolRanges ranges = getNodeRanges(node, symbols);
   for (Operation *user : buffer.getUsers()) {
     if (!node->isAncestor(user))
       continue;
     if (!isa<LoadOp, StoreOp>(user))
-      return all = {0, stride - 1};
+      return known = {all, all};
     ExprRange range = getAddress(user).mod(stride).simplify(ranges).range(ranges);
-    all = {std::min(all.min, range.min), std::max(all.max, range.max)};
+    Range &own = isa<StoreOp>(user) ? known.written : known.read;
+    own = {std::min(own.min, range.min), std::max(own.max, range.max)};
   }
-  if (all.max < 0) // by way of another part of the same memory
-    all = {0, stride - 1};
-  return all;
+  if (known.read.max < 0 && known.written.max < 0) // by way of another part of the same memory
+    known = {all, all};
+  return known;
 }
 
 bool DisjointAccesses::areDisjoint(Operation *a, Operation *b, Value buffer) {
   if (!isNode(a) || !isNode(b)) // control flow, a recurrence: all that their regions access
     return false;
-  return any_of(SmallVector<int64_t>(getStrides(a, buffer)), [&](int64_t stride) {
+  return any_of(getStrides(a, buffer), [&](int64_t stride) {
     Residues first = getResidues(a, buffer, stride), second = getResidues(b, buffer, stride);
-    return first.max < second.min || second.max < first.min;
+    auto meet = [](Range x, Range y) { return x.min <= y.max && y.min <= x.max; };
+    return !meet(first.written, second.written) && !meet(first.written, second.read) &&
+           !meet(first.read, second.written);
   });
 }
 

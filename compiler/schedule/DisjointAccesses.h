@@ -7,18 +7,22 @@
 
 namespace ptc::loop {
 
-/// Tells whether two nodes use the same elements of a buffer. Invariant: no node changes while this is asked.
+/// Tells whether one of two nodes writes elements of a buffer that the other one uses. Invariant: no node changes while
+/// this is asked.
 class DisjointAccesses {
 public:
   explicit DisjointAccesses(const SymbolRanges &symbols) : symbols(symbols) {}
 
-  /// Whether no element of the buffer is accessed by both nodes, for certain.
+  /// Whether no element of the buffer that one of the nodes writes is accessed by the other, for certain.
   bool areDisjoint(mlir::Operation *a, mlir::Operation *b, mlir::Value buffer);
 
 private:
+  struct Range {
+    int64_t min, max; // of none: min > max
+  };
   /// Between which values a node's addresses in a buffer lie, modulo a stride.
   struct Residues {
-    int64_t min, max;
+    Range read, written;
   };
   using Key = std::pair<std::pair<mlir::Operation *, mlir::Value>, int64_t>;
   Residues getResidues(mlir::Operation *node, mlir::Value buffer, int64_t stride);

@@ -2,7 +2,9 @@
 #include "lowering/decomp/Activations.h"
 #include "lowering/decomp/OnnxOps.h"
 #include "lowering/decomp/Unrounded.h"
+#include "llvm/ADT/StringExtras.h"
 #include <cmath>
+#include <functional>
 
 using namespace ptc::prim;
 
@@ -132,31 +134,25 @@ Values quickGelu(NodeContext &n) {
 Value activate(NodeContext &n, Value x, llvm::StringRef name, const ActivationParameters &p) {
   if (name.empty())
     return x;
-  if (name == "Relu")
-    return n.relu(x);
-  if (name == "Tanh")
-    return n.tanh(x);
-  if (name == "Sigmoid")
-    return n.sigmoid(x);
-  if (name == "LeakyRelu")
-    return leaky(n, x, n.scalarLike(p.alpha.value_or(0.01), x));
-  if (name == "Elu")
-    return elu(n, x, p.alpha.value_or(1.0));
-  if (name == "HardSigmoid")
-    return hardSigmoid(n, x, p.alpha.value_or(0.2), p.beta.value_or(0.5));
-  if (name == "HardSwish")
-    return n.mul(x, hardSigmoid(n, x, 1.0 / 6, 0.5));
-  if (name == "Clip")
-    return n.clamp(x, p.alpha.value_or(-INFINITY), p.beta.value_or(INFINITY));
-  if (name == "Softplus")
-    return softplus(n, x);
-  if (name == "Softsign")
-    return n.div(x, n.add(n.abs(x), 1.0));
-  if (name == "Gelu")
-    return geluByErf(n, x);
-  if (name == "FastGelu")
-    return geluByTanh(n, x);
-  return n.fail(DiagId::UnsupportedAttribute, "activation", name);
+  std::pair<llvm::StringLiteral, std::function<Value()>> known[] = {
+      {"Relu", [&] { return n.relu(x); }},
+      {"Tanh", [&] { return n.tanh(x); }},
+      {"Sigmoid", [&] { return n.sigmoid(x); }},
+      {"LeakyRelu", [&] { return leaky(n, x, n.scalarLike(p.alpha.value_or(0.01), x)); }},
+      {"Elu", [&] { return elu(n, x, p.alpha.value_or(1.0)); }},
+      {"HardSigmoid", [&] { return hardSigmoid(n, x, p.alpha.value_or(0.2), p.beta.value_or(0.5)); }},
+      {"HardSwish", [&] { return n.mul(x, hardSigmoid(n, x, 1.0 / 6, 0.5)); }},
+      {"Clip", [&] { return n.clamp(x, p.alpha.value_or(-INFINITY), p.beta.value_or(INFINITY)); }},
+      {"Softplus", [&] { return softplus(n, x); }},
+      {"Softsign", [&] { return n.div(x, n.add(n.abs(x), 1.0)); }},
+      {"Gelu", [&] { return geluByErf(n, x); }},
+      {"FastGelu", [&] { return geluByTanh(n, x); }},
+  };
+  auto *found = llvm::find_if(known, [&](const auto &kind) { return kind.first == name; });
+  if (found != std::end(known))
+    return found->second();
+  auto names = llvm::map_range(known, [](const auto &kind) { return kind.first; });
+  return n.failWithHelp("there are " + llvm::join(names, ", "), DiagId::UnsupportedAttribute, "activation", name);
 }
 
 //===----------------------------------------------------------------------===//

@@ -45,15 +45,16 @@ public:
 
   //===--- Errors ---===//
   template <typename... Args> Value fail(DiagId id, Args &&...args) {
-    if (!failed)
-      diagnose(loc, id, inSentence(std::forward<Args>(args))...);
-    failed = true;
-    return {};
+    constexpr llvm::StringLiteral onSizes =
+        "sizes stem from the model, those of its inputs also from --dim and --shape: "
+        "correct the one that is wrong there, or export the model anew";
+    return failWithHelp(id == DiagId::DimMismatch ? onSizes : "", id, std::forward<Args>(args)...);
   }
   template <typename... Args> Value failWithHelp(llvm::StringRef help, DiagId id, Args &&...args) {
     if (!failed) {
       mlir::InFlightDiagnostic diag = diagnose(loc, id, inSentence(std::forward<Args>(args))...);
-      addHelp(diag, help);
+      if (!help.empty())
+        addHelp(diag, help);
     }
     failed = true;
     return {};

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/decomp/OnnxOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace ptc::prim;
 
@@ -126,6 +127,11 @@ Value Recurrence::activate(const Activation &a, Value x) {
   llvm_unreachable("a kind of activation");
 }
 
+static std::string listActivations() {
+  return "there are " +
+         llvm::join(llvm::map_range(activationKinds, [](const ActivationKind &kind) { return kind.name; }), ", ");
+}
+
 bool Recurrence::readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_t directions) {
   llvm::SmallVector<std::string> names = n.texts("activations");
   llvm::SmallVector<double> alphas = n.reals("activation_alpha").value_or(llvm::SmallVector<double>());
@@ -151,7 +157,7 @@ bool Recurrence::readActivations(llvm::ArrayRef<llvm::StringRef> defaults, size_
     const ActivationKind *kind = llvm::find_if(
         activationKinds, [&](const ActivationKind &known) { return known.name.equals_insensitive(name); });
     if (kind == std::end(activationKinds)) {
-      n.fail(DiagId::UnsupportedAttribute, "activations", "'" + name + "'");
+      n.failWithHelp(listActivations(), DiagId::UnsupportedAttribute, "activations", "'" + name + "'");
       return false;
     }
     if (kind->name == "ScaledTanh" && (alphasLeft.empty() || betasLeft.empty())) { // ONNX has no defaults for it

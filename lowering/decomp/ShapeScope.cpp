@@ -51,10 +51,18 @@ std::optional<bool> ShapeScope::equal(Expr a, Expr b) const {
 }
 
 bool ShapeScope::assumeEqual(Expr a, Expr b) {
-  llvm::erase_if(met, [&](const auto &pair) { return pair == std::pair(a, b) || pair == std::pair(b, a); });
+  auto isNeeded = [&](const auto &pair) { return pair == std::pair(a, b) || pair == std::pair(b, a); };
+  if (auto *pair = llvm::find_if(met, isNeeded); pair != met.end()) {
+    metAndNeeded.push_back(*pair);
+    met.erase(pair);
+  }
   if (std::optional<bool> known = equal(a, b))
     return *known;
   return assume(Expr::eq(a, b));
+}
+
+bool ShapeScope::isGuardedEqual(Expr a, Expr b) const {
+  return knownEqual(a, b, ranges) == true || llvm::is_contained(guards, simplify(Expr::eq(a, b)));
 }
 
 bool ShapeScope::assume(Expr condition) {

@@ -10,6 +10,7 @@
 #ifndef PTC_LOWERING_DECOMP_SHAPESCOPE_H
 #define PTC_LOWERING_DECOMP_SHAPESCOPE_H
 
+#include "ir/prim/MostSize.h"
 #include "ir/prim/Prim.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,7 +19,7 @@ namespace ptc::decomp {
 
 struct SymbolBounds {
   int64_t min = 1;
-  int64_t max = int64_t(1) << 31; // keeps products of a few dims within 64 bits
+  int64_t max = prim::mostSize;
   int64_t divisor = 1;
   int64_t hint = 1;
   bool isHintChosen = false; // by the user
@@ -88,6 +89,11 @@ public:
   bool assumeStretch(Expr from, Expr to);
   /// Pairs that are equal by Meeting::Equal alone: others may fit as well.
   llvm::ArrayRef<std::pair<Expr, Expr>> getMeetings() const { return met; }
+  /// Pairs that Meeting::Equal made equal before something else needed it, of the sizes themselves or of what one of
+  /// them stands for, the size of both: Meeting::Stretch tells which.
+  llvm::ArrayRef<std::pair<Expr, Expr>> getNeededMeetings() const { return metAndNeeded; }
+  /// Whether the two are equal in every run that the entry admits, as far as one of its guards says.
+  bool isGuardedEqual(Expr a, Expr b) const;
 
   /// The loops that the node is in, from the outermost: the numbers of their rounds.
   llvm::SmallVector<Expr, 2> rounds;
@@ -136,7 +142,7 @@ private:
   /// h >= 29 the truncating division of exporters' (h - 29) / 8 is a plain one. Nothing is simplified by it, since
   /// sizes that were written before the guard have to look like those written after.
   llvm::StringMap<int64_t> leasts;
-  llvm::SmallVector<std::pair<Expr, Expr>> met;
+  llvm::SmallVector<std::pair<Expr, Expr>> met, metAndNeeded;
   llvm::DenseMap<mlir::Attribute, llvm::SmallVector<Expr>> joined; // size -> the sizes that met in it
   llvm::StringMap<Expr> boundInside; // symbol -> the most it can be, over the entry's symbols, or null
   llvm::SmallVector<std::pair<Expr, mlir::Block *>> innerGuards;

@@ -66,6 +66,8 @@ StringRef kindOf(const onnx::TypeProto &type) {
 
 class ModelImporter {
 public:
+  using Sizes = std::pair<Expr, Expr>;
+
   ModelImporter(MLIRContext &context, const ModelFile &file, const ImportOptions &options,
                 decomp::Meeting meeting = decomp::Meeting::Equal)
       : context(context), loc(UnknownLoc::get(&context)), file(file), graph(file.proto().graph()), options(options),
@@ -106,10 +108,10 @@ public:
 
   /// Makes `module`, which is this importer's, the variant for sizes that are equal where they meet in broadcasts, and
   /// the function of `general`, which has it beside its own from now on, the one that serves the others.
-  void becomeVariantOf(ModuleOp general) {
+  void becomeVariantOf(ModuleOp general, ArrayRef<Sizes> meetings) {
     entry->setAttr(prim::variantOfAttr, FlatSymbolRefAttr::get(&context, options.entryName));
     NamedAttrList equal;
-    for (auto [a, b] : shapes.getMeetings()) {
+    for (auto [a, b] : meetings) {
       bool takesA = a.isSymbol() && !(b.isSymbol() && compare(a, b) < 0);
       Expr key = takesA ? a : b, value = takesA ? b : a;
       if (key.isConstant())
@@ -122,12 +124,19 @@ public:
     auto other = cast<func::FuncOp>(general.lookupSymbol(options.entryName));
     entry->moveAfter(other);
   }
-  bool hasMeetings() const { return !shapes.getMeetings().empty(); }
+  bool hasMeetings() const { return !shapes.getMeetings().empty() || !shapes.getNeededMeetings().empty(); }
+  /// The sizes that are equal here and need not be so for `general`.
+  SmallVector<Sizes> getMeetings(const ModelImporter &general) const {
+    SmallVector<Sizes> meetings(shapes.getMeetings());
+    llvm::copy_if(shapes.getNeededMeetings(), std::back_inserter(meetings),
+                  [&](const Sizes &pair) { return !general.shapes.isGuardedEqual(pair.first, pair.second); });
+    return meetings;
+  }
   /// Says why only equal sizes are served: `reports` is what the import for the others has said.
   void reportEqualOnly(ArrayRef<Diagnostic> reports) const {
     const auto *error = llvm::find_if(
         reports, [](const Diagnostic &report) { return report.getSeverity() == DiagnosticSeverity::Error; });
-    if (error == reports.end())
+    if (error == reports.end() || shapes.getMeetings().empty())
       return;
     auto describe = [](const auto &pair) { return pair.first.str() + " and " + pair.second.str(); };
     std::string sizes = llvm::join(llvm::map_range(shapes.getMeetings(), describe), "; ");
@@ -391,16 +400,20 @@ OwningOpRef<ModuleOp> importForAllSizes(MLIRContext &context, const ModelFile &f
     return module;
   // Warnings have been given, and if it does not work in general, it still does for equal sizes.
   std::vector<Diagnostic> reports;
+  ModelImporter others(context, file, options, decomp::Meeting::Stretch);
   OwningOpRef<ModuleOp> general;
   {
     ScopedDiagnosticHandler keep(&context, [&](Diagnostic &report) { reports.push_back(std::move(report)); });
-    general = ModelImporter(context, file, options, decomp::Meeting::Stretch).run();
+    general = others.run();
   }
   if (!general) {
     importer.reportEqualOnly(reports);
     return module;
   }
-  importer.becomeVariantOf(*general);
+  SmallVector<ModelImporter::Sizes> meetings = importer.getMeetings(others);
+  if (meetings.empty()) // the two admit the same sizes
+    return module;
+  importer.becomeVariantOf(*general, meetings);
   return general;
 }
 

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 #include "ir/Diagnostics.h"
 #include "ir/prim/Elements.h"
+#include "ir/prim/GuardNodes.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/decomp/ElementTypes.h"
 #include "lowering/decomp/ShapeScope.h"
@@ -365,8 +366,9 @@ private:
   }
 
   bool readMetadata() {
-    NamedAttrList symbols;
+    NamedAttrList symbols, guardNodes;
     SmallVector<Attribute> guards, folded;
+    llvm::StringMap<std::string> guardOf; // its number -> its text
     for (const auto &property : file.proto().metadata_props()) {
       StringRef key = property.key(), value = property.value();
       if (key.consume_front(symbolKey)) {
@@ -379,7 +381,14 @@ private:
         guards.push_back(exprOf(value));
         if (!guards.back())
           return fail(loc, "the guard '", value, "' is no expression");
-        Expr(cast<ExprAttr>(guards.back())).walkSymbols([&](StringRef symbol) { used.insert(symbol); });
+        Expr guard(cast<ExprAttr>(guards.back()));
+        guard.walkSymbols([&](StringRef symbol) { used.insert(symbol); });
+        guardOf[key] = guard.str();
+      } else if (key.consume_front(guardNodeKey)) {
+        auto guard = guardOf.find(key);
+        if (guard == guardOf.end())
+          return fail(loc, "no guard of the number '", key, "' stands before its node '", value, "'");
+        guardNodes.set(guard->second, builder.getStringAttr(value));
       } else if (key.consume_front(foldedKey)) {
         folded.push_back(builder.getStringAttr(value));
       } else if (key.consume_front(aliasKey)) {
@@ -392,6 +401,8 @@ private:
     }
     entry->setAttr(prim::symbolsAttr, symbols.getDictionary(&context));
     entry->setAttr(prim::guardsAttr, builder.getArrayAttr(guards));
+    if (!guardNodes.empty())
+      entry->setAttr(prim::guardNodesAttr, guardNodes.getDictionary(&context));
     if (!folded.empty())
       entry->setAttr(prim::foldedWeightsAttr, builder.getArrayAttr(folded));
     return true;

@@ -31,7 +31,8 @@ inline constexpr char primDomain[] = "ptc.prim";
 inline constexpr int64_t primVersion = 1;
 
 /// Names of metadata, each followed by what it is about.
-inline constexpr char symbolKey[] = "ptc.prim.symbol.", guardKey[] = "ptc.prim.guard.", aliasKey[] = "ptc.prim.alias.",
+inline constexpr char symbolKey[] = "ptc.prim.symbol.", guardKey[] = "ptc.prim.guard.",
+                      guardNodeKey[] = "ptc.prim.guard_node.", aliasKey[] = "ptc.prim.alias.",
                       foldedKey[] = "ptc.prim.folded.";
 
 bool isPrimModel(const ModelFile &file);

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Diagnostics.h"
+#include "ir/prim/GuardNodes.h"
 #include "ir/prim/PackedElements.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/decomp/ElementTypes.h"
@@ -72,6 +73,13 @@ private:
     entry->set_value(value.str());
   }
 
+  void addGuard(size_t number, StringRef guard) {
+    addMetadata(guardKey + Twine(number), guard);
+    if (auto nodes = entry->getAttrOfType<DictionaryAttr>(prim::guardNodesAttr))
+      if (auto node = nodes.getAs<StringAttr>(guard))
+        addMetadata(guardNodeKey + Twine(number), node.getValue());
+  }
+
   void addMetadata() {
     if (auto symbols = entry->getAttrOfType<DictionaryAttr>(prim::symbolsAttr))
       for (NamedAttribute symbol : symbols) {
@@ -83,7 +91,7 @@ private:
     auto list = [&](StringRef name) { return entry->getAttrOfType<ArrayAttr>(name); };
     if (ArrayAttr guards = list(prim::guardsAttr))
       for (auto [i, guard] : llvm::enumerate(prim::getExprs(guards)))
-        addMetadata(guardKey + Twine(i), guard.str());
+        addGuard(i, guard.str());
     if (ArrayAttr folded = list(prim::foldedWeightsAttr))
       for (auto [i, name] : llvm::enumerate(folded.getAsValueRange<StringAttr>()))
         addMetadata(foldedKey + Twine(i), name);

@@ -51,6 +51,41 @@ ptc_status ptc_rt_check_symbols(const ptc_rt_function *function, const int64_t *
   return PTC_OK;
 }
 
+static bool is_of_word(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c & 0x80);
+}
+
+/* How much of a text is shown: whole words of at most `most` characters, if its first word is no longer. */
+static size_t shown_length(const char *text, size_t most) {
+  size_t length = strlen(text);
+  if (length <= most)
+    return length;
+  for (length = most; length > 0 && is_of_word(text[length]);)
+    length--;
+  return length > 0 ? length : most;
+}
+
+/* What the guard's symbols are, as many as there is room for. */
+static void say_symbols(const ptc_rt_variant *variant, const ptc_rt_guard *guard, const ptc_function *interface,
+                        const int64_t *symbols, char *error) {
+  static const char rest[] = " ...";
+  for (uint32_t i = 0; i < guard->symbol_count; i++) {
+    uint32_t symbol = guard->symbols[i], own = interface->symbol_count;
+    size_t said = strlen(error);
+    SAY_ON(error, "%s", i == 0 ? ", but " : i + 1 == guard->symbol_count ? " and " : ", ");
+    if (symbol < own)
+      say_symbol(interface, symbol, symbols[symbol], error);
+    else
+      SAY_ON(error, "%s is %" PRId64 " (found by node '%s')", variant->bound[symbol - own].name, symbols[symbol],
+             variant->bound[symbol - own].nodes);
+    if (strlen(error) + sizeof(rest) > PTC_RT_ERROR_SIZE) {
+      error[said] = 0;
+      SAY_ON(error, "%s", rest);
+      return;
+    }
+  }
+}
+
 ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_function *interface, uint32_t index,
                                  const int64_t *symbols, char *error) {
   enum { MOST_SHOWN = 200 }; /* of a condition, so that there is room for the values */
@@ -66,16 +101,9 @@ ptc_status ptc_rt_describe_guard(const ptc_rt_variant *variant, const ptc_functi
     SAY_ON(error, "%s", guard->text);
     return PTC_GUARD_FAILED;
   }
-  SAY_ON(error, "%.*s%s is needed", MOST_SHOWN, guard->text, strlen(guard->text) > MOST_SHOWN ? "..." : "");
-  for (uint32_t i = 0; i < guard->symbol_count; i++) {
-    uint32_t symbol = guard->symbols[i], own = interface->symbol_count;
-    SAY_ON(error, "%s", i == 0 ? ", but " : i + 1 == guard->symbol_count ? " and " : ", ");
-    if (symbol < own)
-      say_symbol(interface, symbol, symbols[symbol], error);
-    else
-      SAY_ON(error, "%s is %" PRId64 " (found by node '%s')", variant->bound[symbol - own].name, symbols[symbol],
-             variant->bound[symbol - own].nodes);
-  }
+  size_t shown = shown_length(guard->text, MOST_SHOWN);
+  SAY_ON(error, "%.*s%s is needed", (int)shown, guard->text, guard->text[shown] ? " ..." : "");
+  say_symbols(variant, guard, interface, symbols, error);
   return PTC_GUARD_FAILED;
 }
 
@@ -239,8 +267,12 @@ static ptc_status check_dims(const ptc_value *value, const ptc_tensor *tensor, c
   for (int32_t d = 0; d < value->rank; d++) {
     const ptc_dim *dim = &value->dims[d];
     int64_t wanted = dim->extent >= 0 ? dim->extent : dim->symbol >= 0 ? symbols[dim->symbol] : derived[d];
-    if (tensor->shape[d] < 0 || tensor->shape[d] != wanted)
-      return shape_mismatch("input", value, d, tensor->shape[d], wanted, error);
+    if (tensor->shape[d] >= 0 && tensor->shape[d] == wanted)
+      continue;
+    ptc_status status = shape_mismatch("input", value, d, tensor->shape[d], wanted, error);
+    if (dim->extent == 0 && tensor->shape[d] > 0) /* some files say so where they do not know the size */
+      SAY_ON(error, "; compiled with --dim %s[%" PRId32 "]=0.. the model takes any size there", value->name, d);
+    return status;
   }
   return PTC_OK;
 }

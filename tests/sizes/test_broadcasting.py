@@ -34,6 +34,20 @@ class Broadcasting(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "is needed, but"):
             model(x=normal(0, 3), y=normal(2, 3))
 
+    def test_stretched_beside_its_larger_part(self):
+        """What the two have become meets the larger one again, where it has to be equal."""
+        model = Compiled("m (float[a, 3] x, float[b, 3] y) => (float[c, 6] z) { u = Add(x, y) z = Concat<axis=1>(u, y) }")
+        self.check_all(model, lambda a, b: {"x": (a, 3), "y": (b, 3)}, ((1, 1), (4, 4), (1, 4)))
+        with self.assertRaisesRegex(Exception, "node 'z'"):
+            model(x=normal(4, 3), y=normal(1, 3))
+
+    def test_parts_that_have_to_be_equal(self):
+        model = Compiled("m (float[a, 3] x, float[b, 3] y) => (float[c, 3] s, float[d, 6] z) { s = Add(x, y) z = Concat<axis=1>(x, y) }")
+        self.check_all(model, lambda a, b: {"x": (a, 3), "y": (b, 3)}, ((1, 1), (4, 4)))
+        self.assertFalse(any(kernel.get("variant") for kernel in json.loads(model.library.with_suffix(".json").read_text())["kernels"]))
+        with self.assertRaisesRegex(Exception, "is needed, but"):
+            model(x=normal(1, 3), y=normal(4, 3))
+
     def test_last_dim(self):
         model = Compiled("m (float[3, a] x, float[3, b] y) => (float[3, c] z) { s = Mul(x, y) z = Exp(s) }")
         self.check_all(model, lambda a, b: {"x": (3, a), "y": (3, b)}, ((1, 1), (37, 37), (1, 37), (37, 1)))

@@ -177,7 +177,9 @@ Artifact build(const ArtifactOptions &options, std::string *error) {
   std::string text = programText;
   for (unsigned i = 0; i < options.negations; ++i)
     text += negationText;
-  mlir::OwningOpRef<mlir::ModuleOp> module = mlir::parseSourceString<mlir::ModuleOp>(text + "}", &context);
+  text += options.last;
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      mlir::parseSourceString<mlir::ModuleOp>(text + "}" + options.locations, &context);
   REQUIRE(module);
   std::vector<artifact::WeightBlob> blobs = makeWeights(options);
   artifact::WeightLayout layout = artifact::layOutWeights(blobs);

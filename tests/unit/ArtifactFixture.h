@@ -31,6 +31,7 @@ struct ArtifactOptions {
   unsigned jobs = 1;
   unsigned negations = 0; // of y at the end of the program, one launch each
   bool failFill = false;
+  std::string last = {}, locations = {}; // ops at the end of the program, and what their locations are
 };
 
 /// Throws nothing; fails the running test on an error, unless `error` is given and receives it.

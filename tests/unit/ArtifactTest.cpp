@@ -193,6 +193,41 @@ TEST_CASE("a program of many launches runs all of them in order", "[artifact]") 
   checkTensorRun(Library(artifact.path).table);
 }
 
+TEST_CASE("a tap's launch writes what the tap shows and does its node's work", "[artifact]") {
+  // The second one is of the node, too, but reads alone; the third one writes for another node.
+  Artifact artifact = build({.last = R"(
+    loop.launch @copy(%x, %t) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>, !loop.buffer<[batch, 4] x f32> loc(#own)
+    loop.launch @copy(%t, %y) symbols [batch*4] : !loop.buffer<[batch, 4] x f32>, !loop.buffer<[batch, 4] x f32> loc(#own)
+    loop.launch @negate(%t) symbols [batch*4] : !loop.buffer<[batch, 4] x f32> loc(#other)
+    loop.tap 0 "t" f32 [batch, 4] %t : !loop.buffer<[batch, 4] x f32> at [d0*4 + d1] loc(#own)
+  )",
+                             .locations = R"(
+    #own = loc(fused<{node = "own", op = "Neg", output = "t"}>[unknown])
+    #other = loc(fused<{node = "other", op = "Neg", output = "u"}>[unknown])
+  )"});
+  uint32_t launch = 0;
+  ptc_options options = {.struct_size = sizeof(options)};
+  options.tap_state = &launch;
+  options.tap = [](void *state, const ptc_tap *tap) { *static_cast<uint32_t *>(state) = tap->launch; };
+  Library library(artifact.path);
+  ptc_model *model = nullptr;
+  ptc_ctx *ctx = nullptr;
+  REQUIRE(library.table->create(&options, &model) == PTC_OK);
+  REQUIRE(library.table->ctx_create(model, &ctx) == PTC_OK);
+  float x[4] = {}, y[4] = {};
+  uint8_t flag = 0;
+  int64_t past = 0, shape[] = {1, 4}, one[] = {1};
+  ptc_tensor inputs[] = {{x, {PTC_CPU, 0}, 2, {PTC_FLOAT, 32, 1}, shape, nullptr, 0},
+                         {&flag, {PTC_CPU, 0}, 0, {PTC_BOOL, 8, 1}, nullptr, nullptr, 0},
+                         {&past, {PTC_CPU, 0}, 1, {PTC_INT, 64, 1}, one, nullptr, 0}};
+  ptc_tensor outputs[] = {{y, {PTC_CPU, 0}, 2, {PTC_FLOAT, 32, 1}, shape, nullptr, 0},
+                          {nullptr, {PTC_CPU, 0}, 1, {PTC_INT, 64, 1}, one, nullptr, 0}};
+  CHECK(library.table->run(ctx, 0, inputs, outputs, nullptr, nullptr) == PTC_OK);
+  CHECK(launch == 4); // behind @scale, @negate, @copy and @increment
+  library.table->ctx_destroy(ctx);
+  library.table->destroy(model);
+}
+
 TEST_CASE("weights embed at any size and are found beside the library", "[artifact]") {
   Artifact large = build({.padding = 5'000'001});
   checkElf(large.path);

@@ -4,16 +4,23 @@
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V4
 
 // Four panels of 48 KB, or 12288 floats, at once with 512-bit vectors: as many tiles apart as there are, each tile's
-// behind those of the tile before.
+// behind those of the tile before. What is fetched lies so far behind what is loaded right before, in the same stream,
+// whatever tile that is in; the second vector of a line is there by then.
 // CHECK-LABEL: define {{.*}} @streams
 // V4-DAG:      mul nuw nsw i64 %[[TILES:[0-9]+]], 12288
 // V4-DAG:      mul nuw nsw i64 %[[TILES]], 24576
 // V4-DAG:      mul nuw nsw i64 %[[TILES]], 36864
 // V4:          mul i64 %{{[0-9]+}}, 49152
-// V4:          getelementptr i8, ptr %{{[0-9]+}}, i64 1024
+// V4:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %[[OWN:[0-9]+]], i64 1024
 // V4-COUNT-4:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
-// V3:          getelementptr i8, ptr %{{[0-9]+}}, i64 2048
-// V3-COUNT-4:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
+// V4:          load <16 x float>, ptr %[[OWN]], align 4
+// V4-NEXT:     call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
+// V3:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %[[OWN:[0-9]+]], i64 2048
+// V3-COUNT-2:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
+// V3:          load <8 x float>, ptr %[[OWN]], align 4
+// V3-NEXT:     call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
+// V3-NEXT:     load <8 x float>
+// V3-NEXT:     load float
 loop.kernel @streams(%a: !loop.buffer<[768] x f32>, %w: !loop.buffer<[1024*768] x f32>, %y: !loop.buffer<[1024] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [1, 1024, 768] batch 0 m 1 n 1 k 1 lhs {
