@@ -13,6 +13,7 @@
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
 #include "codegen/common/ReductionSteps.h"
+#include "codegen/cpu/ChosenPoints.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuRecurrence.h"
 #include "codegen/cpu/CpuTemplates.h"
@@ -85,6 +86,8 @@ private:
   void emitNodes(const Points &points);
   void emitRows(Value begin, Value end);
   void emitTiledRows(Value begin, Value end);
+  void orderPoints();
+  KnownValues emitKnown(EmissionPoint point);
   void emitSquares(Value begin, Value end);
   void emitLanes(Value begin, Value end);
   LaneSteps chooseLaneSteps();
@@ -186,15 +189,45 @@ void LoopKernel::emitTiledRows(Value begin, Value end) {
       sizes.push_back(e.emitExpr(extent, {}));
   if (config.tileBlock)
     sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
+  if (config.ordered >= 0)
+    orderPoints();
   emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
     EmissionPoint point;
     point.dims.resize(size_t(shared));
     for (int64_t dim = 0, digit = 0; dim < shared; ++dim)
       if (dim != config.tiled)
         point.dims[size_t(dim)] = digits[size_t(digit++)];
-    emitTiles(e, nodes.front(), config, shared, config.tileBlock ? digits.back() : Value(),
-              [&](auto body) { body(point); });
+    KnownValues known;
+    if (config.ordered >= 0) {
+      Value &ordered = point.dims[size_t(config.ordered)];
+      ordered = loadInOrder(e, e.getScratch(), ordered);
+      known = emitKnown(point);
+    }
+    emitTiles(
+        e, nodes.front(), config, shared, config.tileBlock ? digits.back() : Value(), [&](auto body) { body(point); },
+        known);
   });
+}
+
+void LoopKernel::orderPoints() {
+  auto product = cast<loop::ReductionOp>(nodes.front());
+  SmallVector<Expr> domain = loop::getDomain(product);
+  e.setDomain(domain);
+  emitOrder(e, *findChosenPoints(product), domain, e.getScratch());
+}
+
+/// What is the same for all rows and terms of the point.
+KnownValues LoopKernel::emitKnown(EmissionPoint point) {
+  size_t rank = loop::getDomain(nodes.front()).size();
+  Block &body = getWindow().getBody().front();
+  SmallVector<Operation *> ops = findUniform(e, body, dimsBetween(config.tiled, int64_t(rank)));
+  point.dims.resize(rank);
+  BodyEmitter emitter(e, point);
+  emitter.emitOps(ops);
+  KnownValues known;
+  for (Operation *op : ops)
+    known[op->getResult(0)] = emitter.lookup(op->getResult(0));
+  return known;
 }
 
 // Each iteration is one point of the shared dims but two, of which each is whole or a block. Blocks of the tiled one
