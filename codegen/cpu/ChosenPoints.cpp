@@ -9,13 +9,18 @@
 // follow each other. So the digit of the iterations that counts points counts places in their order by choice, which is
 // as good a way to visit them: each result is computed as ever, and any range of iterations is that of another thread.
 //
+// Blocks of a matrix are short runs of memory, which the processor begins to fetch too late. Meanwhile each point
+// fetches a quarter of the next block of its matrix, neighbours in the order different ones.
+//
 // The order is a counting sort, stable, at the start of each call: a few instructions for each point and each matrix,
 // against thousands for a point's block. Its memory is the thread's scratch: the points in order, then where those of
 // each matrix begin.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/ChosenPoints.h"
+#include "codegen/cpu/RegisterTile.h"
 #include "ir/expr/DimName.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -23,7 +28,8 @@ using namespace ptc::cpu;
 
 static constexpr int64_t mostMatrices = 1024; // whose counts are cleared for each range of iterations
 static constexpr int64_t placeBytes = 8;
-static constexpr int64_t fewestTerms = 8; // that rows are whole multiples of: vectors fill them
+static constexpr int64_t fetchedShares = 4; // of a block: by so many points that choose its matrix
+static constexpr int64_t fewestTerms = 8;   // that rows are whole multiples of: vectors fill them
 
 /// Adds the dims that tell the value, if it is computed of loads that no op of the node stores to.
 static bool collectDims(Value value, llvm::DenseSet<unsigned> &dims) {
@@ -120,13 +126,13 @@ static void emitWithOperands(BodyEmitter &body, Operation *op) {
   body.emitOp(op);
 }
 
-static Value emitChoice(KernelEmitter &e, ChosenPoints points, size_t rank, Value number) {
+static Value emitChoice(KernelEmitter &e, const ChosenPoints &points, size_t rank, Value number) {
   EmissionPoint point;
   point.dims.resize(rank);
   point.dims[size_t(points.dim)] = number;
   BodyEmitter body(e, point);
-  emitWithOperands(body, points.choice);
-  return body.lookup(points.choice.getResult());
+  emitWithOperands(body, points.getChoice().getDefiningOp());
+  return body.lookup(points.getChoice());
 }
 
 void cpu::emitOrder(KernelEmitter &e, const ChosenPoints &points, ArrayRef<Expr> domain, Value memory) {
@@ -150,4 +156,24 @@ void cpu::emitOrder(KernelEmitter &e, const ChosenPoints &points, ArrayRef<Expr>
     return SmallVector<Value>{sum};
   });
   forEachChoice([&](Value number, Value choice) { e.createStore(number, placeAt(e, memory, increment(choice))); });
+}
+
+void cpu::fetchNextBlock(KernelEmitter &e, loop::ReductionOp product, const ChosenPoints &points, EmissionPoint at,
+                         Value matrix, Value place) {
+  InvariantBuilder &in = e.invariants;
+  int64_t row = int64_t(loop::getDomain(product).size()) - 2, rows = loop::getDomain(product)[size_t(row)].getValue();
+  int64_t shares = std::gcd(rows, fetchedShares);
+  Value first = in.mul(in.mod(place, e.constant(shares), true), e.constant(rows / shares));
+  Value &block = at.dims[size_t(points.dim - 1)];
+  block = in.add(block, e.constant(1));
+  at.dims[size_t(row)] = first;
+  for (auto load : product.getBody().front().getOps<loop::LoadOp>()) {
+    Expr index = cast<ExprAttr>(load.getIndices()[0]);
+    if (load.getIndexOperands().empty() || !index.uses(dimName(row)))
+      continue;
+    for (int64_t number = 0; number < rows / shares; ++number) {
+      at.offsets[size_t(row)] = number;
+      createPrefetch(e, e.getAddress(e.getPointer(load.getBuffer()), load.getType(), e.emitExpr(index, at, matrix)));
+    }
+  }
 }

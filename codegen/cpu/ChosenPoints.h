@@ -12,6 +12,7 @@ struct ChosenPoints {
   loop::CheckIndexOp choice; // computed of loads that no other dim moves
   int64_t matrices;          // to choose from
 
+  mlir::Value getChoice() const { return loop::CheckIndexOp(choice).getResult(); }
   /// The memory of their order.
   Expr getBytes(llvm::ArrayRef<Expr> domain) const;
 };
@@ -22,6 +23,10 @@ std::optional<ChosenPoints> findChosenPoints(loop::ReductionOp product);
 
 /// Puts the points' numbers in the order of their choices into memory.
 void emitOrder(KernelEmitter &e, const ChosenPoints &points, llvm::ArrayRef<Expr> domain, mlir::Value memory);
+/// At a step of a tile's sums: fetches a share of the matrix's next block, for this step of its rows. Neighbours in the
+/// order, of which this point has that place, have different shares.
+void fetchNextBlock(KernelEmitter &e, loop::ReductionOp product, const ChosenPoints &points, EmissionPoint at,
+                    mlir::Value matrix, mlir::Value place);
 /// The number of the point at that place.
 mlir::Value loadInOrder(KernelEmitter &e, mlir::Value memory, mlir::Value place);
 

@@ -15,11 +15,11 @@ static Points resized(const Points &points, size_t rank) {
 }
 
 void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorDim, int64_t tiled,
-                       const KnownValues &known) {
+                       const PointContext &context) {
   Points points = resized(shared, domain.size());
   e.loc = node->getLoc();
   if (auto reduction = dyn_cast<loop::ReductionOp>(node))
-    return emitReduction(reduction, points, sharedDims, vectorDim, tiled, known);
+    return emitReduction(reduction, points, sharedDims, vectorDim, tiled, context);
   if (auto scan = dyn_cast<loop::ScanOp>(node))
     return emitScan(scan, points, sharedDims, vectorDim);
   if (auto sort = dyn_cast<loop::SortOp>(node))

@@ -13,8 +13,12 @@
 namespace ptc::cpu {
 
 using Points = llvm::SmallVector<EmissionPoint, 4>;
-/// What values of a node's body are, where it is known before the body is emitted.
-using KnownValues = llvm::DenseMap<mlir::Value, mlir::Value>;
+/// What values of a node's body are, where it is known before the body is emitted, and what a tile does at each step
+/// besides, given its first point (null: nothing).
+struct PointContext {
+  llvm::DenseMap<mlir::Value, mlir::Value> known;
+  std::function<void(const EmissionPoint &point)> atStep;
+};
 /// Emits something for the points; `carried` are loop-carried values, the result their next values.
 using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const Points &points, mlir::ValueRange carried)>;
 
@@ -29,15 +33,15 @@ public:
   }
 
   /// Emits the node at points of the first `shared` dims. `vectorDim`: the node's own dim that carries lanes, -1.
-  /// `tiled`: of a windowed reduction the dim along which the points are a tile, -1. `known`: the same for all points
+  /// `tiled`: of a windowed reduction the dim along which the points are a tile, -1. `context`: the same for all points
   /// of a reduction.
   void emit(const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled = -1,
-            const KnownValues &known = KnownValues());
+            const PointContext &context = PointContext());
 
 private:
   void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
   void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled,
-                     const KnownValues &known);
+                     const PointContext &context);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitRowSort(loop::SortOp op, const EmissionPoint &row);
@@ -78,9 +82,9 @@ using PointLoop = llvm::function_ref<void(llvm::function_ref<void(const Emission
 
 /// A windowed reduction along dim `config.tiled`: all of the dim, or its block of that number. `alongLanes` loops over
 /// the points of a tile's place, vectors along another shared dim, or is one point where lanes run along a reduced dim.
-/// `known`: the same for all of them.
+/// `context`: the same for all of them.
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, int64_t shared, mlir::Value block,
-               PointLoop alongLanes, const KnownValues &known = KnownValues());
+               PointLoop alongLanes, const PointContext &context = PointContext());
 
 /// A pointwise node in squares along the dims `config.sharedVector` and `config.tiled`: all of each, or its block of
 /// that number. `point` has the other dims.

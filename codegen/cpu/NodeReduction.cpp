@@ -51,8 +51,8 @@ namespace {
 class ReductionEmitter {
 public:
   ReductionEmitter(KernelEmitter &e, loop::ReductionOp op, ArrayRef<Expr> domain, const BodyParts &parts,
-                   int64_t vectorDim, int64_t tiled, const KnownValues &known)
-      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim), tiled(tiled), known(known) {}
+                   int64_t vectorDim, int64_t tiled, const PointContext &context)
+      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim), tiled(tiled), context(context) {}
 
   void emit(const Points &points);
 
@@ -105,7 +105,7 @@ private:
   const BodyParts &parts;
   int64_t vectorDim; // a reduced dim that carries lanes, -1
   int64_t tiled;     // the dim along which points are neighbours, -1
-  const KnownValues &known;
+  const PointContext &context;
   int64_t groupTerm = -1; // the reduced dim over the channels of a group, of which lanes have several, -1
   // Of the window being emitted: conditions whose failure lets an element be skipped, loops of the reduced dims.
   SmallVector<Expr> skippable;
@@ -217,7 +217,7 @@ void ReductionEmitter::accumulate(Operation *reduction, const BodyEmitter &body,
 
 BodyEmitter ReductionEmitter::bodyAt(const EmissionPoint &point) {
   BodyEmitter body(e, point);
-  for (auto [value, emitted] : known)
+  for (auto [value, emitted] : context.known)
     body.bind(value, emitted);
   return body;
 }
@@ -529,6 +529,8 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
       point.vectorDim = vectorDim;
       point.lanes = lanes;
     }
+    if (context.atStep)
+      context.atStep(inside.front());
     return step(inside, values);
   };
   if (extent.isConstant(lanes))
@@ -744,14 +746,16 @@ void ReductionEmitter::emit(const Points &places) {
 }
 
 void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim,
-                                int64_t tiled, const KnownValues &known) {
+                                int64_t tiled, const PointContext &context) {
   BodyParts parts = splitBody(op.getBody().front());
-  auto isKnown = [&](Operation *inner) { return inner->getNumResults() == 1 && known.contains(inner->getResult(0)); };
+  auto isKnown = [&](Operation *inner) {
+    return inner->getNumResults() == 1 && context.known.contains(inner->getResult(0));
+  };
   llvm::erase_if(parts.before, isKnown);
   llvm::erase_if(parts.after, isKnown);
   int64_t firstReduced = int64_t(domain.size()) - op.getReduced();
   bool hasKeptLanes = vectorDim >= 0 && vectorDim < firstReduced;
-  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim, tiled, known);
+  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim, tiled, context);
   SmallVector<int64_t> kept;
   for (int64_t dim = shared; dim < firstReduced; ++dim)
     if (dim != vectorDim)

@@ -39,10 +39,10 @@ namespace {
 class TileEmission {
 public:
   TileEmission(KernelEmitter &e, loop::ReductionOp op, const LoopConfig &config, int64_t shared, PointLoop alongLanes,
-               const KnownValues &known)
+               const PointContext &context)
       : e(e), op(op), domain(loop::getDomain(op)), dim(config.tiled), shared(shared),
         reducedLanes(config.sharedVector < 0 ? config.nodeVectors.front() : -1), isOrdered(config.ordered >= 0),
-        alongLanes(alongLanes), known(known) {
+        alongLanes(alongLanes), context(context) {
     inside = findInterior(e, op, dim);
   }
   void emitKnown(int64_t extent);
@@ -62,7 +62,7 @@ private:
   int64_t dim, shared, reducedLanes; // the last: a reduced dim that carries lanes, -1
   bool isOrdered;                    // points follow each other by what they choose
   PointLoop alongLanes;
-  const KnownValues &known;
+  const PointContext &context;
   Interior inside;
 };
 } // namespace
@@ -144,7 +144,7 @@ void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
       at.offsets[size_t(dim)] = place ? 0 : int64_t(i);
       at.assumed = &assumed;
     }
-    NodeEmitter(e, op).emit(points, shared, reducedLanes, dim, known);
+    NodeEmitter(e, op).emit(points, shared, reducedLanes, dim, context);
   });
 }
 
@@ -196,9 +196,9 @@ void TileEmission::emitRange(Value from, Value to) {
 }
 
 void cpu::emitTiles(KernelEmitter &e, Operation *node, const LoopConfig &config, int64_t shared, Value block,
-                    PointLoop alongLanes, const KnownValues &known) {
+                    PointLoop alongLanes, const PointContext &context) {
   auto op = cast<loop::ReductionOp>(node);
-  TileEmission emission(e, op, config, shared, alongLanes, known);
+  TileEmission emission(e, op, config, shared, alongLanes, context);
   Value extent = e.emitExpr(loop::getDomain(op)[size_t(config.tiled)], {});
   if (block) {
     InvariantBuilder &in = e.invariants;

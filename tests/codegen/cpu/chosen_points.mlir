@@ -11,9 +11,12 @@
 // PLAN-SAME: iterations = #prim.expr<2*n>
 // PLAN-SAME: scratch = #prim.expr<8*n + 48>
 // V4-LABEL: define {{.*}}@experts(
-// The choice is checked once for a point, not at each step of its sums.
-// V4-COUNT-3: icmp ult i64 {{.*}}, 5
-// V4-NOT: icmp ult i64 {{.*}}, 5
+// The choice is checked for the order and once for a point, not at the steps of its sums, which fetch two rows of the
+// next block.
+// V4-COUNT-3: icmp ugt i64 {{.*}}, 4
+// V4-NOT: icmp
+// V4-COUNT-2: call void @llvm.prefetch
+// V4-COUNT-8: fmul contract <16 x float>
 // V4: store <8 x float>
 // RESULT: ok experts
 loop.kernel @experts(%i: !loop.buffer<[n] x i64>, %w: !loop.buffer<[5*2*8*64] x f32>, %x: !loop.buffer<[n*64] x f32>,
@@ -74,5 +77,21 @@ loop.kernel @long(%i: !loop.buffer<[6] x i64>, %w: !loop.buffer<[3*4*4160] x f32
     %4 = arith.mulf %2, %3 : f32
     %5 = loop.reduce sum %4 : f32
     loop.store %5, %y[d1*4 + d0*2 + d2] : !loop.buffer<[6*4] x f32>
+  }
+}
+
+// RESULT: ok out_of_range
+loop.kernel @out_of_range(%i: !loop.buffer<[20] x i64>, %w: !loop.buffer<[3*4*16] x f32>, %x: !loop.buffer<[20*16] x f32>,
+                          %y: !loop.buffer<[20*4] x f32>)
+    attributes {symbols = [], parallel = 3 : i64, arguments_written = array<i64: 3>, test.fails,
+                test.ranges = [[-9, 9], [0, 0], [0, 0]]} {
+  loop.reduction [2, 20, 2, 16] reduced 1 {
+    %0 = loop.load %i[d1] : !loop.buffer<[20] x i64>
+    %1 = loop.check_index %0 in 3
+    %2 = loop.load %w[v$0*64 + d0*32 + d2*16 + d3](%1) : !loop.buffer<[3*4*16] x f32>
+    %3 = loop.load %x[d1*16 + d3] : !loop.buffer<[20*16] x f32>
+    %4 = arith.mulf %2, %3 : f32
+    %5 = loop.reduce sum %4 : f32
+    loop.store %5, %y[d1*4 + d0*2 + d2] : !loop.buffer<[20*4] x f32>
   }
 }
