@@ -72,16 +72,18 @@ static bool areAlike(Value a, Value b) {
 
 /// What all loads of the rows along dim `row` that take an index take; null: there are none, or they differ.
 static loop::CheckIndexOp findChoice(loop::ReductionOp product, int64_t row) {
-  SmallVector<loop::CheckIndexOp> choices;
-  bool isOne = true;
-  product.walk([&](loop::LoadOp load) {
+  loop::CheckIndexOp choice;
+  WalkResult result = product.walk([&](loop::LoadOp load) {
     if (load.getIndexOperands().empty() || !Expr(cast<ExprAttr>(load.getIndices()[0])).uses(dimName(row)))
-      return;
-    isOne &= load.getIndexOperands().size() == 1;
-    choices.push_back(load.getIndexOperands()[0].getDefiningOp<loop::CheckIndexOp>());
-    isOne &= choices.back() && areAlike(choices.front().getResult(), choices.back().getResult());
+      return WalkResult::advance();
+    auto own = load.getIndexOperands()[0].getDefiningOp<loop::CheckIndexOp>();
+    if (!own || own->getParentOp() != product || load.getIndexOperands().size() != 1 ||
+        (choice && !areAlike(choice.getResult(), own.getResult())))
+      return WalkResult::interrupt();
+    choice = choice ? choice : own;
+    return WalkResult::advance();
   });
-  return isOne && !choices.empty() ? choices.front() : loop::CheckIndexOp();
+  return result.wasInterrupted() ? loop::CheckIndexOp() : choice;
 }
 
 std::optional<ChosenPoints> cpu::findChosenPoints(loop::ReductionOp product) {

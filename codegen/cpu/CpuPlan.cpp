@@ -7,6 +7,7 @@
 //                              no cut moves an element to another lane and results do not depend on the threads.
 //                              A windowed reduction (pooling, depthwise convolution) is tiled along a second dim: its
 //                              points share elements of the window and addresses.
+//                              So is, along the rows, a product whose points choose their matrix, lanes inside.
 //                              A pointwise kernel that reads along another dim than it writes (a transposition) runs
 //                              along both in squares.
 //   lanes inside               each point of the shared dims is a row; each node chooses among its own dims (softmax,
