@@ -13,6 +13,7 @@
 #include "codegen/common/NarrowFloats.h"
 #include "codegen/common/Optimize.h"
 #include "codegen/common/ReductionSteps.h"
+#include "codegen/cpu/ChosenPoints.h"
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/CpuRecurrence.h"
 #include "codegen/cpu/CpuTemplates.h"
@@ -85,6 +86,8 @@ private:
   void emitNodes(const Points &points);
   void emitRows(Value begin, Value end);
   void emitTiledRows(Value begin, Value end);
+  ChosenPoints orderPoints();
+  PointContext emitContext(const ChosenPoints &chosen, EmissionPoint point, Value place);
   void emitSquares(Value begin, Value end);
   void emitLanes(Value begin, Value end);
   LaneSteps chooseLaneSteps();
@@ -186,15 +189,51 @@ void LoopKernel::emitTiledRows(Value begin, Value end) {
       sizes.push_back(e.emitExpr(extent, {}));
   if (config.tileBlock)
     sizes.push_back(e.emitExpr(extents[size_t(config.tiled)].ceilDiv(config.tileBlock), {}));
+  std::optional<ChosenPoints> chosen;
+  if (config.ordered >= 0)
+    chosen = orderPoints();
   emitOdometer(begin, end, sizes, [&](ArrayRef<Value> digits) {
     EmissionPoint point;
     point.dims.resize(size_t(shared));
     for (int64_t dim = 0, digit = 0; dim < shared; ++dim)
       if (dim != config.tiled)
         point.dims[size_t(dim)] = digits[size_t(digit++)];
-    emitTiles(e, nodes.front(), config, shared, config.tileBlock ? digits.back() : Value(),
-              [&](auto body) { body(point); });
+    PointContext context;
+    if (chosen) {
+      Value place = std::exchange(point.dims[size_t(chosen->dim)], Value());
+      point.dims[size_t(chosen->dim)] = loadInOrder(e, e.getScratch(), place);
+      context = emitContext(*chosen, point, place);
+    }
+    emitTiles(
+        e, nodes.front(), config, shared, config.tileBlock ? digits.back() : Value(), [&](auto body) { body(point); },
+        context);
   });
+}
+
+ChosenPoints LoopKernel::orderPoints() {
+  auto product = cast<loop::ReductionOp>(nodes.front());
+  SmallVector<Expr> domain = loop::getDomain(product);
+  e.setDomain(domain);
+  ChosenPoints chosen = *findChosenPoints(product);
+  emitOrder(e, chosen, domain, e.getScratch());
+  return chosen;
+}
+
+/// What is the same for all rows and terms of the point at that place of the order.
+PointContext LoopKernel::emitContext(const ChosenPoints &chosen, EmissionPoint point, Value place) {
+  size_t rank = loop::getDomain(nodes.front()).size();
+  Block &body = getWindow().getBody().front();
+  SmallVector<Operation *> ops = findUniform(e, body, dimsBetween(config.tiled, int64_t(rank)));
+  point.dims.resize(rank);
+  BodyEmitter emitter(e, point);
+  emitter.emitOps(ops);
+  PointContext context;
+  for (Operation *op : ops)
+    context.known[op->getResult(0)] = emitter.lookup(op->getResult(0));
+  Value matrix = context.known.lookup(chosen.getChoice());
+  if (matrix)
+    context.atStep = [=, this](const EmissionPoint &at) { fetchNextBlock(e, getWindow(), chosen, at, matrix, place); };
+  return context;
 }
 
 // Each iteration is one point of the shared dims but two, of which each is whole or a block. Blocks of the tiled one

@@ -7,6 +7,7 @@
 //                              no cut moves an element to another lane and results do not depend on the threads.
 //                              A windowed reduction (pooling, depthwise convolution) is tiled along a second dim: its
 //                              points share elements of the window and addresses.
+//                              So is, along the rows, a product whose points choose their matrix, lanes inside.
 //                              A pointwise kernel that reads along another dim than it writes (a transposition) runs
 //                              along both in squares.
 //   lanes inside               each point of the shared dims is a row; each node chooses among its own dims (softmax,
@@ -18,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/common/ReductionSteps.h"
+#include "codegen/cpu/ChosenPoints.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/GreedyBuckets.h"
 #include "codegen/cpu/NodeEmitter.h"
@@ -40,6 +42,8 @@ DictionaryAttr LoopConfig::toAttribute(MLIRContext *context) const {
   SmallVector<NamedAttribute> entries{b.getNamedAttr("block", b.getI64IntegerAttr(block)),
                                       b.getNamedAttr("node_vectors", b.getDenseI64ArrayAttr(nodeVectors)),
                                       b.getNamedAttr("shared_vector", b.getI64IntegerAttr(sharedVector))};
+  if (ordered >= 0)
+    entries.push_back(b.getNamedAttr("ordered", b.getI64IntegerAttr(ordered)));
   if (tiled >= 0) {
     entries.push_back(b.getNamedAttr("tile_block", b.getI64IntegerAttr(tileBlock)));
     entries.push_back(b.getNamedAttr("tiled", b.getI64IntegerAttr(tiled)));
@@ -55,6 +59,8 @@ LoopConfig LoopConfig::fromAttribute(DictionaryAttr config) {
     result.tiled = tiled.getInt();
     result.tileBlock = config.getAs<IntegerAttr>("tile_block").getInt();
   }
+  if (auto ordered = config.getAs<IntegerAttr>("ordered"))
+    result.ordered = ordered.getInt();
   result.nodeVectors = SmallVector<int64_t>(config.getAs<DenseI64ArrayAttr>("node_vectors").asArrayRef());
   return result;
 }
@@ -278,6 +284,23 @@ static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operati
   return best;
 }
 
+// A lone product whose points choose their matrix has lanes along its terms and runs along the rows in tiles, for the
+// points in the order of what they choose. All kept dims are shared then.
+static std::optional<Choice> chooseOrdered(loop::KernelOp kernel, ArrayRef<Operation *> nodes, int64_t apart) {
+  auto product = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
+  auto chosen = product ? findChosenPoints(product) : std::nullopt;
+  if (!chosen || chosen->dim < apart || !kernel.getBlock().getOps<loop::BufferOp>().empty())
+    return std::nullopt;
+  int64_t terms = int64_t(loop::getDomain(product).size()) - 1;
+  Choice choice = chooseInside(nodes, terms);
+  if (choice.config.nodeVectors.front() != terms)
+    return std::nullopt;
+  choice.config.tiled = terms - 1;
+  choice.config.ordered = chosen->dim;
+  kernel.setParallel(terms);
+  return choice;
+}
+
 static constexpr int64_t fewestInSquare = 4; // of either dim, if that is known
 static constexpr int64_t wholeSide = 128;    // a dim that is not longer is not cut
 static constexpr int64_t sideBlock = 64;     // lines of both sides stay in the first-level cache meanwhile
@@ -377,7 +400,9 @@ void cpu::setPlan(loop::KernelOp kernel, const KernelPlan &plan) {
 KernelPlan cpu::planLoops(loop::KernelOp kernel, int64_t apart) {
   MLIRContext *context = kernel.getContext();
   SmallVector<Operation *> nodes = getNodes(kernel);
-  std::optional<Choice> tiled = chooseTiled(kernel, nodes, apart);
+  std::optional<Choice> tiled = chooseOrdered(kernel, nodes, apart);
+  if (!tiled)
+    tiled = chooseTiled(kernel, nodes, apart);
   bool isSquare = false;
   if (!tiled && !loop::getTuned(kernel, tuned::lanesDim)) {
     tiled = chooseSquares(kernel, nodes);
@@ -413,8 +438,11 @@ KernelPlan cpu::planLoops(loop::KernelOp kernel, int64_t apart) {
     config.block = chooseBlock(extent, perElement, shared > 1);
     iterations = iterations * extent.ceilDiv(config.block);
   }
+  Expr scratch = placeLocalBuffers(kernel).scratch;
+  if (config.ordered >= 0)
+    scratch = findChosenPoints(cast<loop::ReductionOp>(nodes.front()))->getBytes(loop::getDomain(nodes.front()));
   return {.iterations = iterations,
           .grain = chooseGrain(context, nodes, config, shared),
-          .scratch = placeLocalBuffers(kernel).scratch,
+          .scratch = scratch,
           .config = config.toAttribute(context)};
 }

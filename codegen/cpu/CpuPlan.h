@@ -11,12 +11,14 @@ namespace ptc::cpu {
 ///
 /// Iterations are the points of the shared (parallel) dims in row-major order, or, if lanes run along the shared dim
 /// `sharedVector`: the points of the others, each times the blocks of `block` elements of that dim. A dim that is
-/// `tiled` is no digit of them; one that is cut has a block of `tileBlock` elements as its digit.
+/// `tiled` is no digit of them; one that is cut has a block of `tileBlock` elements as its digit. The digit of a dim
+/// whose points are `ordered` counts places in their order (ChosenPoints.cpp).
 struct LoopConfig {
   int64_t sharedVector = -1;
   int64_t block = 0;
   int64_t tiled = -1;
   int64_t tileBlock = 0;
+  int64_t ordered = -1;
   llvm::SmallVector<int64_t> nodeVectors; // per node, a dim of its own along which lanes run; -1: none
 
   mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context) const;

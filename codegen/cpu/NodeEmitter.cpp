@@ -14,11 +14,12 @@ static Points resized(const Points &points, size_t rank) {
   return result;
 }
 
-void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorDim, int64_t tiled) {
+void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorDim, int64_t tiled,
+                       const PointContext &context) {
   Points points = resized(shared, domain.size());
   e.loc = node->getLoc();
   if (auto reduction = dyn_cast<loop::ReductionOp>(node))
-    return emitReduction(reduction, points, sharedDims, vectorDim, tiled);
+    return emitReduction(reduction, points, sharedDims, vectorDim, tiled, context);
   if (auto scan = dyn_cast<loop::ScanOp>(node))
     return emitScan(scan, points, sharedDims, vectorDim);
   if (auto sort = dyn_cast<loop::SortOp>(node))
@@ -29,17 +30,15 @@ void NodeEmitter::emit(const Points &shared, int64_t sharedDims, int64_t vectorD
   emitPointwise(points, sharedDims, vectorDim);
 }
 
-/// The ops of a body whose values are the same wherever a point lies along `dim`: an index that a whole row shares is
-/// read and checked once for the points of a step. Loads of what the node stores are not among them.
-static SmallVector<Operation *> findUniform(KernelEmitter &e, Block &block, int64_t dim) {
-  std::string name = dimName(dim);
+// An index that a whole row shares is read and checked once for the points of a step.
+SmallVector<Operation *> cpu::findUniform(KernelEmitter &e, Block &block, ArrayRef<int64_t> dims) {
+  auto differs = [&](Expr expr) { return llvm::any_of(dims, [&](int64_t dim) { return expr.uses(dimName(dim)); }); };
   auto stores = block.getOps<loop::StoreOp>();
   llvm::SmallPtrSet<Operation *, 8> uniform;
   auto isUniformLoad = [&](loop::LoadOp load) {
     Value buffer = load.getBuffer();
     bool isOwn = llvm::any_of(stores, [&](loop::StoreOp store) { return store.getBuffer() == buffer; });
-    return !isOwn && !e.getHeld(buffer) && !e.isPerLane(buffer) &&
-           !Expr(cast<ExprAttr>(load.getIndices()[0])).uses(name);
+    return !isOwn && !e.getHeld(buffer) && !e.isPerLane(buffer) && !differs(cast<ExprAttr>(load.getIndices()[0]));
   };
   SmallVector<Operation *> found;
   for (Operation &op : block) {
@@ -49,7 +48,7 @@ static SmallVector<Operation *> findUniform(KernelEmitter &e, Block &block, int6
     });
     auto load = dyn_cast<loop::LoadOp>(op);
     auto check = dyn_cast<loop::CheckIndexOp>(op);
-    bool isSame = load ? isUniformLoad(load) : check ? !Expr(check.getExtent()).uses(name) : isa<arith::ConstantOp>(op);
+    bool isSame = load ? isUniformLoad(load) : check ? !differs(check.getExtent()) : isa<arith::ConstantOp>(op);
     isSame |= !load && op.getNumResults() == 1 && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
               isMemoryEffectFree(&op) && op.hasTrait<OpTrait::Elementwise>();
     if (!isKnown || !isSame)
@@ -70,7 +69,7 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
       return SmallVector<Value>();
     SmallVector<Operation *> uniform;
     if (at.front().isVector())
-      uniform = findUniform(e, block, at.front().vectorDim);
+      uniform = findUniform(e, block, {at.front().vectorDim});
     for (const EmissionPoint &point : ArrayRef(at).drop_front()) {
       BodyEmitter other(e, point);
       for (Operation *op : uniform)

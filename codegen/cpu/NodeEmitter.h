@@ -13,6 +13,12 @@
 namespace ptc::cpu {
 
 using Points = llvm::SmallVector<EmissionPoint, 4>;
+/// What values of a node's body are, where it is known before the body is emitted, and what a tile does at each step
+/// besides, given its first point (null: nothing).
+struct PointContext {
+  llvm::DenseMap<mlir::Value, mlir::Value> known;
+  std::function<void(const EmissionPoint &point)> atStep;
+};
 /// Emits something for the points; `carried` are loop-carried values, the result their next values.
 using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const Points &points, mlir::ValueRange carried)>;
 
@@ -27,12 +33,15 @@ public:
   }
 
   /// Emits the node at points of the first `shared` dims. `vectorDim`: the node's own dim that carries lanes, -1.
-  /// `tiled`: of a windowed reduction the dim along which the points are a tile, -1.
-  void emit(const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled = -1);
+  /// `tiled`: of a windowed reduction the dim along which the points are a tile, -1. `context`: the same for all points
+  /// of a reduction.
+  void emit(const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled = -1,
+            const PointContext &context = PointContext());
 
 private:
   void emitPointwise(const Points &points, int64_t shared, int64_t vectorDim);
-  void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled);
+  void emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim, int64_t tiled,
+                     const PointContext &context);
   void emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitSort(loop::SortOp op, const Points &points, int64_t shared, int64_t vectorDim);
   void emitRowSort(loop::SortOp op, const EmissionPoint &row);
@@ -42,6 +51,10 @@ private:
   mlir::Operation *node;
   llvm::SmallVector<Expr> domain;
 };
+
+/// The ops of a body whose values are the same wherever a point lies along the dims. Loads of what the node stores are
+/// not among them.
+llvm::SmallVector<mlir::Operation *> findUniform(KernelEmitter &e, mlir::Block &block, llvm::ArrayRef<int64_t> dims);
 
 /// How many vectors of points one step of a loop takes: enough chains to hide latencies, few enough to stay in
 /// registers. Of a node, or of the operations of its loop alone.
@@ -69,8 +82,9 @@ using PointLoop = llvm::function_ref<void(llvm::function_ref<void(const Emission
 
 /// A windowed reduction along dim `config.tiled`: all of the dim, or its block of that number. `alongLanes` loops over
 /// the points of a tile's place, vectors along another shared dim, or is one point where lanes run along a reduced dim.
+/// `context`: the same for all of them.
 void emitTiles(KernelEmitter &e, mlir::Operation *node, const LoopConfig &config, int64_t shared, mlir::Value block,
-               PointLoop alongLanes);
+               PointLoop alongLanes, const PointContext &context = PointContext());
 
 /// A pointwise node in squares along the dims `config.sharedVector` and `config.tiled`: all of each, or its block of
 /// that number. `point` has the other dims.

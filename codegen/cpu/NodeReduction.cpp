@@ -10,8 +10,9 @@
 //   lanes along a reduced dim   lane l takes elements l, l + lanes, ...; several chains of vectors; at the end the
 //                               chains and then the lanes are combined pairwise, in an order that only the extent and
 //                               the number of lanes decide
-//   tiles of those              as many neighbouring outputs as lanes, one vector each (NodeTiles.cpp): they share what
-//                               does not depend on the output, and their lanes are combined into one vector of outputs
+//   tiles of those              up to as many neighbouring outputs as lanes, one vector each (NodeTiles.cpp): they
+//                               share what does not depend on the output, and their lanes are combined into one vector
+//                               of outputs
 //
 // Long float sums are blocked: every 64 steps the partial sums are added to outer ones, so that the error grows with
 // the logarithm of the length in steps and not with the length.
@@ -50,8 +51,8 @@ namespace {
 class ReductionEmitter {
 public:
   ReductionEmitter(KernelEmitter &e, loop::ReductionOp op, ArrayRef<Expr> domain, const BodyParts &parts,
-                   int64_t vectorDim, int64_t tiled)
-      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim), tiled(tiled) {}
+                   int64_t vectorDim, int64_t tiled, const PointContext &context)
+      : e(e), op(op), domain(domain), parts(parts), vectorDim(vectorDim), tiled(tiled), context(context) {}
 
   void emit(const Points &points);
 
@@ -61,12 +62,15 @@ private:
   Value positionAt(const EmissionPoint &point);
   SmallVector<Value> initial(const Points &points, int64_t chains, int64_t lanes);
   SmallVector<Value> step(const Points &points, ValueRange carried);
+  BodyEmitter bodyAt(const EmissionPoint &point);
   bool addsNothing(const EmissionPoint &point);
   bool isSharedBy(const Points &points, Expr condition, int64_t reducedDim);
   SmallVector<Value> windowLoops(ArrayRef<int64_t> dims, const Points &points, ValueRange carried);
   SmallVector<Value> emitWindow(ArrayRef<int64_t> dims, const Points &points, ValueRange carried);
   SmallVector<Value> innerLoop(const Points &points, int64_t dim, ValueRange carried);
+  using RangeBody = llvm::function_ref<SmallVector<Value>(Value from, Value to, ValueRange carried)>;
   SmallVector<Value> blocked(Value extent, ValueRange carried, LoopBody rangeBody);
+  SmallVector<Value> inBlocks(Value extent, int64_t granule, ValueRange carried, RangeBody body);
   void accumulate(Operation *reduction, const BodyEmitter &body, const EmissionPoint &point, Value mask, Value *slots);
   SmallVector<Value> wholeVectors(const Points &points, ValueRange carried);
   void joinRest(ArrayRef<Value> rest, MutableArrayRef<Value> chains);
@@ -99,8 +103,9 @@ private:
   loop::ReductionOp op;
   ArrayRef<Expr> domain;
   const BodyParts &parts;
-  int64_t vectorDim;      // a reduced dim that carries lanes, -1
-  int64_t tiled;          // the dim along which points are neighbours, -1
+  int64_t vectorDim; // a reduced dim that carries lanes, -1
+  int64_t tiled;     // the dim along which points are neighbours, -1
+  const PointContext &context;
   int64_t groupTerm = -1; // the reduced dim over the channels of a group, of which lanes have several, -1
   // Of the window being emitted: conditions whose failure lets an element be skipped, loops of the reduced dims.
   SmallVector<Expr> skippable;
@@ -210,6 +215,13 @@ void ReductionEmitter::accumulate(Operation *reduction, const BodyEmitter &body,
   slots[1] = select(better, positionAt(point), slots[1]);
 }
 
+BodyEmitter ReductionEmitter::bodyAt(const EmissionPoint &point) {
+  BodyEmitter body(e, point);
+  for (auto [value, emitted] : context.known)
+    body.bind(value, emitted);
+  return body;
+}
+
 // One vector (or scalar) of every point enters its accumulators.
 SmallVector<Value> ReductionEmitter::step(const Points &points, ValueRange carried) {
   SmallVector<Value> values(carried);
@@ -219,7 +231,7 @@ SmallVector<Value> ReductionEmitter::step(const Points &points, ValueRange carri
       slot += slotsOf(parts);
       continue;
     }
-    BodyEmitter body(e, point);
+    BodyEmitter body = bodyAt(point);
     body.emitOps(parts.before);
     // Lanes along a kept dim may hold anything where the mask is off: their results are never stored.
     Value mask = point.vectorDim >= firstReduced() ? point.mask : Value();
@@ -256,24 +268,29 @@ static Value insertLanes(KernelEmitter &e, Value vector, Value part) {
   return LLVM::ShuffleVectorOp::create(e.builder, e.loc, wide, vector, order);
 }
 
-/// As many vectors as each has lanes become the one vector of what their lanes combine to, in log2 rounds: each halves
-/// the lanes of an output and doubles the outputs of a vector. The order is that of `horizontal`.
+/// Vectors, at most as many as each has lanes, become the one vector of what their lanes combine to, in log2 rounds:
+/// each halves the lanes of an output, and doubles the outputs of a vector until there is one. The order is that of
+/// `horizontal`.
 Value ReductionEmitter::joinLanes(Operation *reduction, SmallVector<Value> sums) {
-  for (size_t lanes = sums.size(), width = lanes; sums.size() > 1; width /= 2) {
+  int64_t lanes = cast<VectorType>(sums.front().getType()).getNumElements();
+  for (int64_t width = lanes, outputs = int64_t(sums.size()), end = lanes; end > outputs || sums.size() > 1;
+       width /= 2) {
+    bool isPair = sums.size() > 1;
     SmallVector<int32_t> low, high;
-    for (size_t first = 0; first < lanes; first += width)
-      for (size_t of : {size_t(0), lanes})
-        for (size_t lane = 0; lane < width / 2; ++lane) {
+    for (int64_t first = 0; first < end; first += width)
+      for (int64_t of = 0; of <= (isPair ? end : 0); of += end)
+        for (int64_t lane = 0; lane < width / 2; ++lane) {
           low.push_back(int32_t(of + first + lane));
           high.push_back(int32_t(of + first + width / 2 + lane));
         }
     SmallVector<Value> joined;
-    for (size_t i = 0, half = sums.size() / 2; i < half; ++i) {
+    for (size_t i = 0, half = sums.size() / 2; i < std::max<size_t>(half, 1); ++i) {
       Value a = LLVM::ShuffleVectorOp::create(e.builder, e.loc, sums[i], sums[i + half], low);
       Value b = LLVM::ShuffleVectorOp::create(e.builder, e.loc, sums[i], sums[i + half], high);
       joined.push_back(mergeSlots(e, reduction, a, b)[0]);
     }
     sums = std::move(joined);
+    end = isPair ? end : end / 2;
   }
   return sums.front();
 }
@@ -298,13 +315,15 @@ static int64_t neighbourDim(KernelEmitter &e, const Points &points) {
 /// What depends on the reductions, once for a vector of outputs. False where the points are none.
 bool ReductionEmitter::emitJoined(const Points &points, ValueRange sums) {
   int64_t lanes = isVector(sums.front()) ? cast<VectorType>(sums.front().getType()).getNumElements() : 1;
-  int64_t dim = lanes > 1 && int64_t(points.size()) == lanes ? neighbourDim(e, points) : -1;
+  int64_t count = int64_t(points.size());
+  bool fillsVector = count > 1 && count <= lanes && llvm::isPowerOf2_64(uint64_t(count));
+  int64_t dim = fillsVector ? neighbourDim(e, points) : -1;
   if (dim < 0)
     return false;
   EmissionPoint point = points.front();
   point.vectorDim = dim;
-  point.lanes = lanes;
-  BodyEmitter body(e, point);
+  point.lanes = count;
+  BodyEmitter body = bodyAt(point);
   for (auto [slot, reduction] : llvm::enumerate(parts.reductions)) {
     SmallVector<Value> own;
     for (size_t at = slot; at < sums.size(); at += parts.reductions.size())
@@ -341,6 +360,16 @@ SmallVector<Value> ReductionEmitter::blocked(Value length, ValueRange carried, L
     for (auto [index, value] : llvm::enumerate(outer))
       sums.push_back(mergeSlots(e, parts.reductions[index % parts.reductions.size()], value, partial[index])[0]);
     return sums;
+  });
+}
+
+/// The same of the elements [0, extent), `granule` of them a block.
+SmallVector<Value> ReductionEmitter::inBlocks(Value extent, int64_t granule, ValueRange carried, RangeBody body) {
+  InvariantBuilder &in = e.invariants;
+  Value blocks = in.floorDiv(in.add(extent, e.constant(granule - 1)), e.constant(granule), true);
+  return blocked(blocks, carried, [&](Value block, ValueRange values) {
+    Value from = in.mul(block, e.constant(granule));
+    return body(from, in.min(in.add(from, e.constant(granule)), extent), values);
   });
 }
 
@@ -416,12 +445,7 @@ SmallVector<Value> ReductionEmitter::innerLoop(const Points &points, int64_t dim
   std::optional<int64_t> known = e.invariants.asConstant(extent);
   if (!isBlocked() || (known && *known <= unblockedSteps * lanes * chains))
     return range(e.constant(0), extent, carried);
-  InvariantBuilder &in = e.invariants;
-  Value blocks = in.floorDiv(in.add(extent, e.constant(granule - 1)), e.constant(granule), true);
-  return blocked(blocks, carried, [&](Value block, ValueRange values) {
-    Value from = in.mul(block, e.constant(granule));
-    return range(from, in.min(in.add(from, e.constant(granule)), extent), values);
-  });
+  return inBlocks(extent, granule, carried, range);
 }
 
 //===----------------------------------------------------------------------===//
@@ -505,10 +529,15 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
       point.vectorDim = vectorDim;
       point.lanes = lanes;
     }
+    if (context.atStep)
+      context.atStep(inside.front());
     return step(inside, values);
   };
   if (extent.isConstant(lanes))
     return at(e.constant(0), carried);
+  if (isBlocked() && extent.getValue() > unblockedSteps * lanes)
+    return inBlocks(e.constant(extent.getValue()), blockSteps * lanes, carried,
+                    [&](Value from, Value to, ValueRange in) { return loopOfSteps(from, to, lanes, in, at); });
   return loopOfSteps(e.constant(0), e.constant(extent.getValue()), lanes, carried, at);
 }
 
@@ -682,7 +711,7 @@ void ReductionEmitter::emitResults(const Points &points, const Walk &walk, Value
                                    llvm::function_ref<Value(Value)> inLanesOrder) {
   size_t slots = slotsOf(parts);
   for (const EmissionPoint &point : points) {
-    BodyEmitter body(e, point);
+    BodyEmitter body = bodyAt(point);
     size_t slot = 0;
     for (Operation *reduction : parts.reductions) {
       SmallVector<Value> chains;
@@ -717,11 +746,16 @@ void ReductionEmitter::emit(const Points &places) {
 }
 
 void NodeEmitter::emitReduction(loop::ReductionOp op, const Points &points, int64_t shared, int64_t vectorDim,
-                                int64_t tiled) {
+                                int64_t tiled, const PointContext &context) {
   BodyParts parts = splitBody(op.getBody().front());
+  auto isKnown = [&](Operation *inner) {
+    return inner->getNumResults() == 1 && context.known.contains(inner->getResult(0));
+  };
+  llvm::erase_if(parts.before, isKnown);
+  llvm::erase_if(parts.after, isKnown);
   int64_t firstReduced = int64_t(domain.size()) - op.getReduced();
   bool hasKeptLanes = vectorDim >= 0 && vectorDim < firstReduced;
-  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim, tiled);
+  ReductionEmitter reduction(e, op, domain, parts, hasKeptLanes ? -1 : vectorDim, tiled, context);
   SmallVector<int64_t> kept;
   for (int64_t dim = shared; dim < firstReduced; ++dim)
     if (dim != vectorDim)

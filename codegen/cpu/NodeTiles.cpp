@@ -38,9 +38,11 @@ static constexpr int64_t mostElements = 4096;   // of windows in them, where tho
 namespace {
 class TileEmission {
 public:
-  TileEmission(KernelEmitter &e, loop::ReductionOp op, const LoopConfig &config, int64_t shared, PointLoop alongLanes)
+  TileEmission(KernelEmitter &e, loop::ReductionOp op, const LoopConfig &config, int64_t shared, PointLoop alongLanes,
+               const PointContext &context)
       : e(e), op(op), domain(loop::getDomain(op)), dim(config.tiled), shared(shared),
-        reducedLanes(config.sharedVector < 0 ? config.nodeVectors.front() : -1), alongLanes(alongLanes) {
+        reducedLanes(config.sharedVector < 0 ? config.nodeVectors.front() : -1), isOrdered(config.ordered >= 0),
+        alongLanes(alongLanes), context(context) {
     inside = findInterior(e, op, dim);
   }
   void emitKnown(int64_t extent);
@@ -48,6 +50,7 @@ public:
 
 private:
   int64_t chooseWidth();
+  int64_t chooseRows();
   int64_t longestRow();
   void emitAt(Value position, int64_t count, bool isInside);
   void singles(Value from, Value to, bool isInside);
@@ -57,7 +60,9 @@ private:
   loop::ReductionOp op;
   SmallVector<Expr> domain;
   int64_t dim, shared, reducedLanes; // the last: a reduced dim that carries lanes, -1
+  bool isOrdered;                    // points follow each other by what they choose
   PointLoop alongLanes;
+  const PointContext &context;
   Interior inside;
 };
 } // namespace
@@ -86,8 +91,19 @@ Interior cpu::findInterior(KernelEmitter &e, loop::ReductionOp op, int64_t dim) 
   return inside;
 }
 
+/// Rows of a matrix, whose sums are at most half of the registers.
+int64_t TileEmission::chooseRows() {
+  int64_t reductions = llvm::range_size(op.getBody().front().getOps<loop::ReduceOp>());
+  uint64_t most = std::max<int64_t>(e.level.vectorRegisters / 2 / reductions, 2),
+           rows = uint64_t(domain[size_t(dim)].getValue());
+  int64_t lanes = chooseWholeLanes(e, op, domain[size_t(reducedLanes)]);
+  return std::min({int64_t(llvm::bit_floor(most)), int64_t(rows & -rows), lanes});
+}
+
 /// Accumulators in at most half of the registers; fewer where the code after the window is long.
 int64_t TileEmission::chooseWidth() {
+  if (isOrdered)
+    return chooseRows();
   if (reducedLanes >= 0) // lanes of the outputs become lanes along the dim
     return std::max<int64_t>(chooseWholeLanes(e, op, domain[size_t(reducedLanes)]), 2);
   int64_t reductions = 0, operations = 0, heavy = 0;
@@ -113,7 +129,7 @@ int64_t TileEmission::longestRow() {
 
 /// `count` outputs from `position` on.
 void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
-  auto known = e.invariants.asConstant(position);
+  auto place = e.invariants.asConstant(position);
   alongLanes([&](const EmissionPoint &point) {
     llvm::DenseSet<Attribute> assumed;
     if (point.assumed)
@@ -123,12 +139,12 @@ void TileEmission::emitAt(Value position, int64_t count, bool isInside) {
     Points points(size_t(count), point);
     for (auto [i, at] : llvm::enumerate(points)) {
       at.dims.resize(domain.size());
-      at.dims[size_t(dim)] = known ? e.constant(*known + int64_t(i)) : position;
+      at.dims[size_t(dim)] = place ? e.constant(*place + int64_t(i)) : position;
       at.offsets.assign(domain.size(), 0);
-      at.offsets[size_t(dim)] = known ? 0 : int64_t(i);
+      at.offsets[size_t(dim)] = place ? 0 : int64_t(i);
       at.assumed = &assumed;
     }
-    NodeEmitter(e, op).emit(points, shared, reducedLanes, dim);
+    NodeEmitter(e, op).emit(points, shared, reducedLanes, dim, context);
   });
 }
 
@@ -180,9 +196,9 @@ void TileEmission::emitRange(Value from, Value to) {
 }
 
 void cpu::emitTiles(KernelEmitter &e, Operation *node, const LoopConfig &config, int64_t shared, Value block,
-                    PointLoop alongLanes) {
+                    PointLoop alongLanes, const PointContext &context) {
   auto op = cast<loop::ReductionOp>(node);
-  TileEmission emission(e, op, config, shared, alongLanes);
+  TileEmission emission(e, op, config, shared, alongLanes, context);
   Value extent = e.emitExpr(loop::getDomain(op)[size_t(config.tiled)], {});
   if (block) {
     InvariantBuilder &in = e.invariants;

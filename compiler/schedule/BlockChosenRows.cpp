@@ -6,7 +6,8 @@
 //   y[p, i] = sum over k of w[choice[p]][i, k] * x[p, k]
 //
 // Point after point a whole weight would come from the last cache or from memory for each. Blocks of a few rows i
-// outside of the points are read by all points that choose them while they lie in the second-level cache:
+// outside of the points are read by all points that choose them while they lie in the second-level cache; code
+// generation takes those points one after the other (codegen/cpu/ChosenPoints.cpp):
 //
 //   (p, i)  becomes  (i / 8, p, i mod 8)
 //
