@@ -31,6 +31,7 @@
 #include "ir/loop/Recurrence.h"
 #include "lowering/prim_to_loop/MemoryOrder.h"
 #include "lowering/prim_to_loop/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -39,7 +40,6 @@ using namespace ptc::loop;
 namespace ptc {
 #define GEN_PASS_DEF_ELIDECOPIES
 #include "lowering/prim_to_loop/Passes.h.inc"
-#include "llvm/ADT/StringSet.h"
 } // namespace ptc
 
 namespace {

@@ -262,8 +262,10 @@ TEST_CASE("random expressions keep their value, range and text", "[expr]") {
     });
     for (int trial = 0; trial != 10; ++trial) {
       SymbolValues values;
-      for (auto &[name, r] : ranges)
+      for (const std::string &name : generator.names) {
+        const ExprRange &r = ranges[name];
         values[name] = generator.uniform(r.min / r.divisor, r.max / r.divisor) * r.divisor;
+      }
       __int128 expected = sample.value(values);
       if (expected > INT32_MAX || expected < INT32_MIN)
         continue;
@@ -276,6 +278,20 @@ TEST_CASE("random expressions keep their value, range and text", "[expr]") {
       REQUIRE((!bounds.upper || bounds.upper.evaluate(values) >= int64_t(expected)));
     }
   }
+}
+
+TEST_CASE("copies of ranges share what they were made from, and keep what is added to each", "[expr]") {
+  llvm::StringMap<ExprRange> known;
+  known["batch"] = {.min = 1, .max = 8};
+  SymbolRanges program(std::move(known)), node = program;
+  node["d0"] = {.min = 0, .max = 7};
+  node["batch"].max = 4; // of this copy alone, from what was known
+  CHECK(node.lookup("batch") == ExprRange{.min = 1, .max = 4});
+  CHECK(program.lookup("batch") == ExprRange{.min = 1, .max = 8});
+  CHECK(node.contains("d0"));
+  CHECK_FALSE(program.contains("d0"));
+  CHECK(program.find("seq") == nullptr);
+  CHECK(program.lookup("seq") == ExprRange());
 }
 
 TEST_CASE("the most that a size can be is monotone in what it is made of", "[expr]") {
