@@ -182,6 +182,7 @@ static Error profileRow(Session &session, const ModelLibrary &library, const Ben
       memory.emplace(row.threads);
   }
   Expected<ProfiledTurns> turns = profileTurns(*subject, profile, options.minTime / 4, memory ? &*memory : nullptr);
+  memory.reset();
   if (!turns)
     return turns.takeError();
   ArrayRef<ptc_span> spans = profile.getSpans();

@@ -170,7 +170,7 @@ namespace {
 /// What the manifest says of a kernel's first launch, where it says so.
 struct KernelWork {
   std::optional<double> flops, read, written, steps, stepRead;
-  double weights = 0, arguments = 0;
+  double weights = 0, arguments = 0; // the latter of a launch, on average
   StringRef products;
   bool isBeside = false; // on the host, where the device's peaks say nothing
 };
@@ -189,7 +189,8 @@ static KernelWork workOf(const json::Object &kernel, const SymbolDims &symbols, 
           amountOf("steps"),
           amountOf("step_bytes_read"),
           double(kernel.getInteger("weight_bytes_read").value_or(0)),
-          amountOf("argument_bytes").value_or(0), // older libraries do not say
+          amountOf("argument_bytes").value_or(0) / // older libraries do not say
+              double(std::max<int64_t>(kernel.getInteger("launches").value_or(1), 1)),
           kernel.getString("products").value_or("fma"),
           kernel.getString("on_host").has_value()};
 }

@@ -5,7 +5,9 @@
 #include "ir/loop/Winograd.h"
 #include "ir/prim/Variants.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -107,12 +109,12 @@ static int64_t countWeightBytes(loop::LaunchOp launch, int64_t bytesRead) {
   return std::min(bytes, bytesRead);
 }
 
-/// What the launch reads and writes of the function's inputs and outputs, if it takes all of them; a constant without
-/// any.
+/// What the launch is given of the function's inputs and outputs; a constant without any.
 static Expr countArgumentBytes(loop::LaunchOp launch) {
   Expr bytes = Expr::constant(launch.getContext(), 0);
+  SmallPtrSet<mlir::Value, 8> seen;
   for (mlir::Value buffer : launch.getBuffers())
-    if (isa<mlir::BlockArgument>(loop::skipViews(buffer))) {
+    if (seen.insert(buffer).second && isa<mlir::BlockArgument>(loop::skipViews(buffer))) {
       auto type = cast<loop::BufferType>(buffer.getType());
       bytes = bytes + type.getElementCount() * type.getElementBytes();
     }
@@ -138,7 +140,7 @@ static artifact::KernelEntry describeKernel(const CompiledTarget &part, loop::Ke
   return entry;
 }
 
-/// Work and traffic are those of the first launch.
+/// Work and traffic are those of the first launch, but for the bytes of arguments.
 static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifact::KernelEntry &entry,
                       const SymbolValues &hints) {
   entry.launches.push_back(nodeNames(launch.getLoc()));
@@ -162,7 +164,6 @@ static void addLaunch(const CompiledTarget &part, loop::LaunchOp launch, artifac
     entry.grid = amountOf(atLaunch(grid, kernel, launch), hints);
   }
   entry.weightBytesRead = countWeightBytes(launch, entry.bytesRead.atHint);
-  entry.argumentBytes = amountOf(countArgumentBytes(launch), hints);
 }
 
 /// Of each function the general program first.
@@ -181,6 +182,7 @@ static std::vector<artifact::KernelEntry> describeKernels(const CompiledTarget &
   forEachProgram(part, [&](const host::HostFunction &, loop::ProgramOp program) {
     SymbolValues hints = prim::getSymbolHints(program.getSymbols());
     DenseMap<mlir::Operation *, size_t> known;
+    MapVector<size_t, Expr> arguments; // bytes of all launches
     program.walk([&](loop::LaunchOp launch) {
       loop::KernelOp kernel = host::kernelOf(launch);
       auto [place, isNew] = known.try_emplace(kernel, entries.size());
@@ -190,7 +192,11 @@ static std::vector<artifact::KernelEntry> describeKernels(const CompiledTarget &
         entries.back().variant = prim::getVariantName(program);
       }
       addLaunch(part, launch, entries[place->second], hints);
+      Expr &bytes = arguments[place->second], own = countArgumentBytes(launch);
+      bytes = bytes ? bytes + own : own;
     });
+    for (auto [entry, bytes] : arguments)
+      entries[entry].argumentBytes = amountOf(bytes, hints);
   });
   return entries;
 }

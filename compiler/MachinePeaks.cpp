@@ -341,7 +341,6 @@ MemoryReading::MemoryReading(unsigned threads) {
 }
 
 MemoryReading::~MemoryReading() = default;
-MemoryReading::MemoryReading(MemoryReading &&) noexcept = default;
 
 double MemoryReading::measure() {
   return part ? readMemory(part->slices, part->reading->probe, part->streams->probe) : 0;

@@ -44,7 +44,6 @@ public:
   /// Takes memory of several times the last cache for as long as it lives.
   explicit MemoryReading(unsigned threads);
   ~MemoryReading();
-  MemoryReading(MemoryReading &&) noexcept;
 
   /// Of one slice of some milliseconds, in bytes a second; it leaves nothing of the caller's in the caches. 0 on
   /// processors for which there is no such loop.

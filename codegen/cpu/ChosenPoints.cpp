@@ -9,12 +9,13 @@
 // follow each other. So the digit of the iterations that counts points counts places in their order by choice, which is
 // as good a way to visit them: each result is computed as ever, and any range of iterations is that of another thread.
 //
-// Blocks of a matrix are short runs of memory, which the processor begins to fetch too late. Meanwhile each point
-// fetches a quarter of the next block of its matrix, neighbours in the order different ones.
+// Blocks of a matrix are short runs of memory, which the processor begins to fetch too late. Meanwhile each tile of
+// rows fetches a share of the rows at its place in the next block of its matrix, neighbours in the order different
+// ones: up to a quarter each. Where fewer points choose a matrix, the rest of its block is not fetched ahead.
 //
-// The order is a counting sort, stable, at the start of each call: a few instructions for each point and each matrix,
-// against thousands for a point's block. Its memory is the thread's scratch: the points in order, then where those of
-// each matrix begin.
+// The order is a counting sort, stable, at the start of each range of iterations: some instructions for each point and
+// each matrix, against hundreds for a point's block; ranges are long enough for it (CpuPlan.cpp). Its memory is the
+// thread's scratch: the points in order, then where those of each matrix begin.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/cpu/ChosenPoints.h"
@@ -30,6 +31,7 @@ static constexpr int64_t mostMatrices = 1024; // whose counts are cleared for ea
 static constexpr int64_t placeBytes = 8;
 static constexpr int64_t fetchedShares = 4; // of a block: by so many points that choose its matrix
 static constexpr int64_t fewestTerms = 8;   // that rows are whole multiples of: vectors fill them
+static constexpr int64_t fewestProducts = 128; // of a point and its rows: less costs no more than the order
 
 /// Adds the dims that tell the value, if it is computed of loads that no op of the node stores to.
 static bool collectDims(Value value, llvm::DenseSet<unsigned> &dims) {
@@ -95,12 +97,12 @@ std::optional<ChosenPoints> cpu::findChosenPoints(loop::ReductionOp product) {
   auto rows = domain[size_t(row)].asConstant(), terms = domain.back().asConstant();
   loop::CheckIndexOp choice = findChoice(product, row);
   llvm::DenseSet<unsigned> dims;
-  if (!rows || *rows % 2 || !terms || *terms % fewestTerms || !choice || !collectDims(choice.getResult(), dims) ||
-      dims.size() != 1)
+  if (!rows || *rows < 2 || *rows % 2 || !terms || *terms < fewestTerms || *terms % fewestTerms ||
+      *rows * *terms < fewestProducts || !choice || !collectDims(choice.getResult(), dims) || dims.size() != 1)
     return std::nullopt;
   int64_t dim = *dims.begin();
   auto matrices = Expr(choice.getExtent()).asConstant();
-  if (dim == 0 || dim >= row || !matrices || *matrices > mostMatrices)
+  if (dim == 0 || dim >= row || !matrices || *matrices < 1 || *matrices > mostMatrices)
     return std::nullopt;
   return ChosenPoints{dim, choice, *matrices};
 }
@@ -160,22 +162,38 @@ void cpu::emitOrder(KernelEmitter &e, const ChosenPoints &points, ArrayRef<Expr>
   forEachChoice([&](Value number, Value choice) { e.createStore(number, placeAt(e, memory, increment(choice))); });
 }
 
-void cpu::fetchNextBlock(KernelEmitter &e, loop::ReductionOp product, const ChosenPoints &points, EmissionPoint at,
-                         Value matrix, Value place) {
-  InvariantBuilder &in = e.invariants;
-  int64_t row = int64_t(loop::getDomain(product).size()) - 2, rows = loop::getDomain(product)[size_t(row)].getValue();
-  int64_t shares = std::gcd(rows, fetchedShares);
-  Value first = in.mul(in.mod(place, e.constant(shares), true), e.constant(rows / shares));
-  Value &block = at.dims[size_t(points.dim - 1)];
-  block = in.add(block, e.constant(1));
-  at.dims[size_t(row)] = first;
+/// Visits the loads of the matrix's rows.
+static void forEachRowLoad(loop::ReductionOp product, int64_t row, llvm::function_ref<void(loop::LoadOp, Expr)> visit) {
   for (auto load : product.getBody().front().getOps<loop::LoadOp>()) {
     Expr index = cast<ExprAttr>(load.getIndices()[0]);
-    if (load.getIndexOperands().empty() || !index.uses(dimName(row)))
-      continue;
+    if (!load.getIndexOperands().empty() && index.uses(dimName(row)))
+      visit(load, index);
+  }
+}
+
+bool cpu::hasNextBlock(loop::ReductionOp product, const ChosenPoints &points) {
+  SmallVector<Expr> domain = loop::getDomain(product);
+  int64_t row = int64_t(domain.size()) - 2;
+  bool follow = true;
+  forEachRowLoad(product, row, [&](loop::LoadOp, Expr index) {
+    Expr ofRow = index.coefficientOf(dimName(row)), ofBlock = index.coefficientOf(dimName(points.dim - 1));
+    follow &= ofRow && ofBlock && ofBlock == ofRow * domain[size_t(row)];
+  });
+  return follow;
+}
+
+void cpu::fetchNextBlock(KernelEmitter &e, loop::ReductionOp product, const ChosenPoints &points, EmissionPoint at,
+                         int64_t rows, Value matrix, Value place) {
+  InvariantBuilder &in = e.invariants;
+  int64_t row = int64_t(loop::getDomain(product).size()) - 2, shares = std::gcd(rows, fetchedShares);
+  Value &block = at.dims[size_t(points.dim - 1)], &first = at.dims[size_t(row)];
+  block = in.add(block, e.constant(1));
+  first = in.add(first, in.mul(in.mod(place, e.constant(shares), true), e.constant(rows / shares)));
+  int64_t offset = at.offsets[size_t(row)];
+  forEachRowLoad(product, row, [&](loop::LoadOp load, Expr index) {
     for (int64_t number = 0; number < rows / shares; ++number) {
-      at.offsets[size_t(row)] = number;
+      at.offsets[size_t(row)] = offset + number;
       createPrefetch(e, e.getAddress(e.getPointer(load.getBuffer()), load.getType(), e.emitExpr(index, at, matrix)));
     }
-  }
+  });
 }

@@ -23,10 +23,12 @@ std::optional<ChosenPoints> findChosenPoints(loop::ReductionOp product);
 
 /// Puts the points' numbers in the order of their choices into memory.
 void emitOrder(KernelEmitter &e, const ChosenPoints &points, llvm::ArrayRef<Expr> domain, mlir::Value memory);
-/// At a step of a tile's sums: fetches a share of the matrix's next block, for this step of its rows. Neighbours in the
-/// order, of which this point has that place, have different shares.
+/// Whether the dim before the points counts blocks of these rows, so that the next one lies behind this one.
+bool hasNextBlock(loop::ReductionOp product, const ChosenPoints &points);
+/// At a step of the sums of a tile of so many rows, `at` being the first: fetches a share of the same rows of the
+/// matrix's next block. Neighbours in the order, of which this point has that place, have different shares.
 void fetchNextBlock(KernelEmitter &e, loop::ReductionOp product, const ChosenPoints &points, EmissionPoint at,
-                    mlir::Value matrix, mlir::Value place);
+                    int64_t rows, mlir::Value matrix, mlir::Value place);
 /// The number of the point at that place.
 mlir::Value loadInOrder(KernelEmitter &e, mlir::Value memory, mlir::Value place);
 

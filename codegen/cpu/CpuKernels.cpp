@@ -231,8 +231,10 @@ PointContext LoopKernel::emitContext(const ChosenPoints &chosen, EmissionPoint p
   for (Operation *op : ops)
     context.known[op->getResult(0)] = emitter.lookup(op->getResult(0));
   Value matrix = context.known.lookup(chosen.getChoice());
-  if (matrix)
-    context.atStep = [=, this](const EmissionPoint &at) { fetchNextBlock(e, getWindow(), chosen, at, matrix, place); };
+  if (matrix && hasNextBlock(getWindow(), chosen))
+    context.atStep = [=, this](const EmissionPoint &first, int64_t rows) {
+      fetchNextBlock(e, getWindow(), chosen, first, rows, matrix, place);
+    };
   return context;
 }
 

@@ -217,6 +217,8 @@ static int64_t chooseBlock(Expr extent, double costPerElement, bool hasOthers) {
 }
 
 // max(1, threadCost / cost of one iteration), the latter an expression of the symbols.
+static constexpr int64_t orderCost = 200; // of a point or a matrix in their order, in the units of a grain's cost
+
 static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const LoopConfig &config, int64_t shared) {
   Expr cost = Expr::constant(context, 16 * 20);
   for (auto [index, node] : llvm::enumerate(nodes)) {
@@ -236,6 +238,11 @@ static Expr chooseGrain(MLIRContext *context, ArrayRef<Operation *> nodes, const
     cost = cost + points;
   }
   Expr grain = Expr::constant(context, int64_t(threadCost)).floorDiv(cost);
+  if (config.ordered >= 0) {
+    auto product = cast<loop::ReductionOp>(nodes.front());
+    Expr order = (loop::getDomain(product)[size_t(config.ordered)] + findChosenPoints(product)->matrices) * orderCost;
+    grain = Expr::max(grain, (order * 8).ceilDiv(cost)); // at most an eighth of a range's work
+  }
   return Expr::max(Expr::constant(context, 1), grain);
 }
 
@@ -289,7 +296,7 @@ static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operati
 static std::optional<Choice> chooseOrdered(loop::KernelOp kernel, ArrayRef<Operation *> nodes, int64_t apart) {
   auto product = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   auto chosen = product ? findChosenPoints(product) : std::nullopt;
-  if (!chosen || chosen->dim < apart || !kernel.getBlock().getOps<loop::BufferOp>().empty())
+  if (!chosen || chosen->dim < apart || loop::getTuned(kernel, tuned::lanesDim) || !kernel.getBlock().getOps<loop::BufferOp>().empty())
     return std::nullopt;
   int64_t terms = int64_t(loop::getDomain(product).size()) - 1;
   Choice choice = chooseInside(nodes, terms);

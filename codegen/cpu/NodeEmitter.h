@@ -14,10 +14,10 @@ namespace ptc::cpu {
 
 using Points = llvm::SmallVector<EmissionPoint, 4>;
 /// What values of a node's body are, where it is known before the body is emitted, and what a tile does at each step
-/// besides, given its first point (null: nothing).
+/// besides, given its first point and the number of its points (null: nothing).
 struct PointContext {
   llvm::DenseMap<mlir::Value, mlir::Value> known;
-  std::function<void(const EmissionPoint &point)> atStep;
+  std::function<void(const EmissionPoint &first, int64_t count)> atStep;
 };
 /// Emits something for the points; `carried` are loop-carried values, the result their next values.
 using PointBody = llvm::function_ref<llvm::SmallVector<mlir::Value>(const Points &points, mlir::ValueRange carried)>;

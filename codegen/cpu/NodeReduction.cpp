@@ -530,7 +530,7 @@ SmallVector<Value> ReductionEmitter::wholeVectors(const Points &points, ValueRan
       point.lanes = lanes;
     }
     if (context.atStep)
-      context.atStep(inside.front());
+      context.atStep(inside.front(), int64_t(inside.size()));
     return step(inside, values);
   };
   if (extent.isConstant(lanes))

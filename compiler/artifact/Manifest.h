@@ -33,7 +33,7 @@ struct KernelEntry {
   int64_t joinedLaunches = 0;                     // those that run in one parallel loop with the launch before them
   Amount flops, bytesRead, bytesWritten;          // of the first launch
   int64_t weightBytesRead = 0;                    // of bytesRead, at the hint
-  Amount argumentBytes;                           // of the first launch: of the function's inputs and outputs
+  Amount argumentBytes;                           // of the function's inputs and outputs; of all launches
   std::optional<Amount> steps, stepBytesRead;     // of a recurrence; of the first launch
   std::vector<CodeEntry> code;
   std::optional<Amount> grid; // blocks of the first launch, where kernels run on a device

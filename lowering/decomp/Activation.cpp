@@ -152,7 +152,7 @@ Value activate(NodeContext &n, Value x, llvm::StringRef name, const ActivationPa
   if (found != std::end(known))
     return found->second();
   auto names = llvm::map_range(known, [](const auto &kind) { return kind.first; });
-  return n.failWithHelp("there are " + llvm::join(names, ", "), DiagId::UnsupportedAttribute, "activation", name);
+  return n.failWithHelp("supported: " + llvm::join(names, ", "), DiagId::UnsupportedAttribute, "activation", name);
 }
 
 //===----------------------------------------------------------------------===//

@@ -46,8 +46,8 @@ public:
   //===--- Errors ---===//
   template <typename... Args> Value fail(DiagId id, Args &&...args) {
     constexpr llvm::StringLiteral onSizes =
-        "sizes stem from the model, those of its inputs also from --dim and --shape: "
-        "correct the one that is wrong there, or export the model anew";
+        "if --dim or --shape set one of these sizes, correct it; otherwise the model does not fit together: "
+        "export it again";
     return failWithHelp(id == DiagId::DimMismatch ? onSizes : "", id, std::forward<Args>(args)...);
   }
   template <typename... Args> Value failWithHelp(llvm::StringRef help, DiagId id, Args &&...args) {

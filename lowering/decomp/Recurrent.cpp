@@ -128,7 +128,7 @@ Value Recurrence::activate(const Activation &a, Value x) {
 }
 
 static std::string listActivations() {
-  return "there are " +
+  return "supported: " +
          llvm::join(llvm::map_range(activationKinds, [](const ActivationKind &kind) { return kind.name; }), ", ");
 }
 

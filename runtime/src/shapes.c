@@ -271,7 +271,7 @@ static ptc_status check_dims(const ptc_value *value, const ptc_tensor *tensor, c
       continue;
     ptc_status status = shape_mismatch("input", value, d, tensor->shape[d], wanted, error);
     if (dim->extent == 0 && tensor->shape[d] > 0) /* some files say so where they do not know the size */
-      SAY_ON(error, "; compiled with --dim %s[%" PRId32 "]=0.. the model takes any size there", value->name, d);
+      SAY_ON(error, "; if the model can take other sizes, compile it with --dim %s[%" PRId32 "]=0..", value->name, d);
     return status;
   }
   return PTC_OK;

@@ -43,9 +43,11 @@ def _matched(got, expected):
     may come in either order."""
     table = [np.concatenate([out[name].reshape(len(out[name]), int(np.prod(out[name].shape[1:]))).astype(np.float64) for name in sorted(out)], 1)
              for out in (got, expected)]
+    assert len(table[0]) == len(table[1])
     is_taken, order = np.zeros(len(table[0]), bool), []
     for wanted in table[1]:
-        nearest = np.where(is_taken, np.inf, np.abs(table[0] - wanted).max(1)).argmin()
+        distances = np.nan_to_num(np.abs(table[0] - wanted).max(1), nan=np.finfo(float).max)
+        nearest = np.where(is_taken, np.inf, distances).argmin()
         is_taken[nearest] = True
         order.append(nearest)
     return {name: array[order] for name, array in got.items()}

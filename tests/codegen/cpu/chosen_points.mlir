@@ -81,15 +81,15 @@ loop.kernel @long(%i: !loop.buffer<[6] x i64>, %w: !loop.buffer<[3*4*4160] x f32
 }
 
 // RESULT: ok out_of_range
-loop.kernel @out_of_range(%i: !loop.buffer<[20] x i64>, %w: !loop.buffer<[3*4*16] x f32>, %x: !loop.buffer<[20*16] x f32>,
+loop.kernel @out_of_range(%i: !loop.buffer<[20] x i64>, %w: !loop.buffer<[3*4*64] x f32>, %x: !loop.buffer<[20*64] x f32>,
                           %y: !loop.buffer<[20*4] x f32>)
     attributes {symbols = [], parallel = 3 : i64, arguments_written = array<i64: 3>, test.fails,
                 test.ranges = [[-9, 9], [0, 0], [0, 0]]} {
-  loop.reduction [2, 20, 2, 16] reduced 1 {
+  loop.reduction [2, 20, 2, 64] reduced 1 {
     %0 = loop.load %i[d1] : !loop.buffer<[20] x i64>
     %1 = loop.check_index %0 in 3
-    %2 = loop.load %w[v$0*64 + d0*32 + d2*16 + d3](%1) : !loop.buffer<[3*4*16] x f32>
-    %3 = loop.load %x[d1*16 + d3] : !loop.buffer<[20*16] x f32>
+    %2 = loop.load %w[v$0*256 + d0*128 + d2*64 + d3](%1) : !loop.buffer<[3*4*64] x f32>
+    %3 = loop.load %x[d1*64 + d3] : !loop.buffer<[20*64] x f32>
     %4 = arith.mulf %2, %3 : f32
     %5 = loop.reduce sum %4 : f32
     loop.store %5, %y[d1*4 + d0*2 + d2] : !loop.buffer<[20*4] x f32>
