@@ -333,7 +333,10 @@ Value PrimBuilder::scatterElements(Value x, Value indices, Value updates, int64_
   updates = updatesOf(*this, updates, dims(indices));
   if (!updates)
     return {};
-  indices = wrapIndices(indices, dim(x, axis));
+  auto repeated = indices.getDefiningOp<BroadcastOp>(); // scatters that share indices store one for all that repeat it
+  indices = wrapIndices(repeated ? repeated.getX() : indices, dim(x, axis));
+  if (repeated)
+    indices = fold(BroadcastOp::create(builder, loc, repeated.getType(), indices, repeated.getAxes()));
   return ScatterElementsOp::create(builder, loc, x.getType(), x, indices, updates, axis, kind);
 }
 
