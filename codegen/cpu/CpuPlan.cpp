@@ -84,31 +84,44 @@ static Expr greedyBytes(loop::GreedyOp greedy) {
   return GreedyBuckets::findInterval(parts, length) ? GreedyBuckets::getBytes(parts, length) : parts.getBytes(length);
 }
 
-LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
-  MLIRContext *context = kernel.getContext();
-  LocalMemory memory;
-  Expr total = Expr::constant(context, 0);
+// The memory that an operation of the kernel needs for itself; null: none.
+static Expr getLocalBytes(Operation &op) {
+  if (auto buffer = dyn_cast<loop::BufferOp>(op)) {
+    auto type = cast<loop::BufferType>(buffer.getResult().getType());
+    return type.getElementCount() * type.getElementBytes();
+  }
+  if (auto sort = dyn_cast<loop::SortOp>(op))
+    return getSortBytes(sort);
+  if (auto greedy = dyn_cast<loop::GreedyOp>(op))
+    return greedyBytes(greedy);
+  return {};
+}
+
+// Puts buffers on the stack, the smallest first, until it is full: those of a few vectors become registers there.
+static void chooseStack(MutableArrayRef<LocalBuffer> buffers) {
+  SmallVector<std::pair<int64_t, LocalBuffer *>> known;
+  for (LocalBuffer &local : buffers)
+    if (std::optional<int64_t> bytes = local.bytes.asConstant(); bytes && isa<loop::BufferOp>(local.op))
+      known.push_back({int64_t(llvm::alignTo(uint64_t(*bytes), 64)), &local});
+  llvm::stable_sort(known, llvm::less_first());
   int64_t stack = 0;
-  for (Operation &op : kernel.getBlock()) {
-    Expr bytes;
-    if (auto buffer = dyn_cast<loop::BufferOp>(op)) {
-      auto type = cast<loop::BufferType>(buffer.getResult().getType());
-      bytes = type.getElementCount() * type.getElementBytes();
-    } else if (auto sort = dyn_cast<loop::SortOp>(op)) {
-      bytes = getSortBytes(sort);
-    } else if (auto greedy = dyn_cast<loop::GreedyOp>(op)) {
-      bytes = greedyBytes(greedy);
-    } else {
-      continue;
-    }
-    std::optional<int64_t> known = bytes.asConstant();
-    int64_t aligned = known ? int64_t(llvm::alignTo(uint64_t(*known), 64)) : 0;
-    bool onStack = known && isa<loop::BufferOp>(op) && stack + aligned <= stackBytes;
-    memory.buffers.push_back({&op, onStack, total, bytes});
-    if (onStack)
-      stack += aligned;
-    else
-      total = total + bytes.ceilDiv(64) * int64_t(64);
+  for (auto [bytes, local] : known) {
+    local->onStack = stack + bytes <= stackBytes;
+    stack += local->onStack ? bytes : 0;
+  }
+}
+
+LocalMemory cpu::placeLocalBuffers(loop::KernelOp kernel) {
+  LocalMemory memory;
+  for (Operation &op : kernel.getBlock())
+    if (Expr bytes = getLocalBytes(op))
+      memory.buffers.push_back({.op = &op, .onStack = false, .offset = {}, .bytes = bytes});
+  chooseStack(memory.buffers);
+  Expr total = Expr::constant(kernel.getContext(), 0);
+  for (LocalBuffer &local : memory.buffers) {
+    local.offset = total;
+    if (!local.onStack)
+      total = total + local.bytes.ceilDiv(64) * int64_t(64);
   }
   memory.scratch = total;
   return memory;

@@ -185,6 +185,15 @@ unsigned loop::countBodyOps(Operation *node) {
   return count;
 }
 
+/// A prologue or a part of an epilogue of more work costs more than it saves.
+static constexpr unsigned mostCheapOps = 12;
+
+bool loop::isCheap(Operation *node) {
+  bool hasFunctions = false;
+  node->walk([&](Operation *op) { hasFunctions |= isa_and_nonnull<math::MathDialect>(op->getDialect()); });
+  return !hasFunctions && countBodyOps(node) <= mostCheapOps;
+}
+
 bool loop::isPlainPointwise(Operation *node) {
   bool plain = isa<PointwiseOp>(node);
   node->walk([&](StoreOp store) { plain &= !store.getCombine(); });
@@ -382,15 +391,6 @@ void cloneBody(OpBuilder &b, Operation *node, ArrayRef<Expr> dims, Value buffer,
 }
 
 bool isMergeTarget(Operation *node) { return isa<PointwiseOp, ReductionOp, ContractionOp, AttentionOp>(node); }
-
-/// A prologue or a part of an epilogue of more work costs more than it saves.
-constexpr unsigned mostCheapOps = 12;
-
-bool isCheap(Operation *node) {
-  bool hasFunctions = false;
-  node->walk([&](Operation *op) { hasFunctions |= isa_and_nonnull<math::MathDialect>(op->getDialect()); });
-  return !hasFunctions && countBodyOps(node) <= mostCheapOps;
-}
 
 /// Whether all that the node reads in other buffers lies along its dim, or is the same for all points of it.
 bool readsAlong(Operation *node, Value buffer, unsigned dim) {

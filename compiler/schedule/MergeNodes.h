@@ -55,6 +55,8 @@ mlir::Location fuseLocations(mlir::Operation *a, mlir::Operation *b);
 unsigned countBodyOps(mlir::Operation *node);
 /// Whether it is pointwise and its points may run in any order.
 bool isPlainPointwise(mlir::Operation *node);
+/// Whether it computes little and no function: what may have a copy at each of several places.
+bool isCheap(mlir::Operation *node);
 
 } // namespace ptc::loop
 

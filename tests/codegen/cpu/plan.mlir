@@ -66,3 +66,24 @@ loop.kernel @rows_through_scratch(%x: !loop.buffer<[m*2000] x f32>, %y: !loop.bu
     loop.store %0, %y[d0*2000 + d1] : !loop.buffer<[m*2000] x f32>
   }
 }
+
+// The smallest local buffers come first on the stack, where a vector is a register: the larger one is left to scratch.
+// CHECK-LABEL: @small_behind_large
+// CHECK-SAME: scratch = #prim.expr<4096>
+loop.kernel @small_behind_large(%x: !loop.buffer<[m*1024] x f32>, %y: !loop.buffer<[m*16] x f32>)
+    attributes {symbols = ["m"], parallel = 1 : i64, arguments_written = array<i64: 1>} {
+  %large = loop.buffer : !loop.buffer<[1024] x f32>
+  %small = loop.buffer : !loop.buffer<[16] x f32>
+  loop.pointwise [m, 1024] {
+    %0 = loop.load %x[d0*1024 + d1] : !loop.buffer<[m*1024] x f32>
+    loop.store %0, %large[d1] : !loop.buffer<[1024] x f32>
+  }
+  loop.pointwise [m, 16] {
+    %0 = loop.load %large[d1*64] : !loop.buffer<[1024] x f32>
+    loop.store %0, %small[d1] : !loop.buffer<[16] x f32>
+  }
+  loop.pointwise [m, 16] {
+    %0 = loop.load %small[15 - d1] : !loop.buffer<[16] x f32>
+    loop.store %0, %y[d0*16 + d1] : !loop.buffer<[m*16] x f32>
+  }
+}
