@@ -29,8 +29,8 @@ using namespace ptc::cpu;
 
 static constexpr int64_t mostMatrices = 1024; // whose counts are cleared for each range of iterations
 static constexpr int64_t placeBytes = 8;
-static constexpr int64_t fetchedShares = 4; // of a block: by so many points that choose its matrix
-static constexpr int64_t fewestTerms = 8;   // that rows are whole multiples of: vectors fill them
+static constexpr int64_t fetchedShares = 4;    // of a block: by so many points that choose its matrix
+static constexpr int64_t fewestTerms = 8;      // that rows are whole multiples of: vectors fill them
 static constexpr int64_t fewestProducts = 128; // of a point and its rows: less costs no more than the order
 
 /// Adds the dims that tell the value, if it is computed of loads that no op of the node stores to.

@@ -309,7 +309,8 @@ static std::optional<Choice> chooseTiled(loop::KernelOp kernel, ArrayRef<Operati
 static std::optional<Choice> chooseOrdered(loop::KernelOp kernel, ArrayRef<Operation *> nodes, int64_t apart) {
   auto product = nodes.size() == 1 ? dyn_cast<loop::ReductionOp>(nodes.front()) : loop::ReductionOp();
   auto chosen = product ? findChosenPoints(product) : std::nullopt;
-  if (!chosen || chosen->dim < apart || loop::getTuned(kernel, tuned::lanesDim) || !kernel.getBlock().getOps<loop::BufferOp>().empty())
+  if (!chosen || chosen->dim < apart || loop::getTuned(kernel, tuned::lanesDim) ||
+      !kernel.getBlock().getOps<loop::BufferOp>().empty())
     return std::nullopt;
   int64_t terms = int64_t(loop::getDomain(product).size()) - 1;
   Choice choice = chooseInside(nodes, terms);
