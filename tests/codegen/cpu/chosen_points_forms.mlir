@@ -4,7 +4,8 @@
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefix=V4
 // RESULT-NOT: FAIL
 
-// A dim between the points and the rows is no block of them: nothing is fetched ahead.
+// A dim between the points and the rows. The outermost one takes turns with the rows and is no block of them: nothing is
+// fetched ahead.
 // PLAN-LABEL: @between
 // PLAN-SAME: ordered = 1
 // V4-LABEL: define {{.*}}@between(
@@ -17,7 +18,7 @@ loop.kernel @between(%i: !loop.buffer<[n] x i64>, %w: !loop.buffer<[5*2*6*24] x 
   loop.reduction [2, n, 3, 6, 24] reduced 1 {
     %0 = loop.load %i[d1] : !loop.buffer<[n] x i64>
     %1 = loop.check_index %0 in 5 {loop.wraps}
-    %2 = loop.load %w[v$0*288 + d0*144 + d3*24 + d4](%1) : !loop.buffer<[5*2*6*24] x f32>
+    %2 = loop.load %w[v$0*288 + d3*48 + d0*24 + d4](%1) : !loop.buffer<[5*2*6*24] x f32>
     %3 = loop.load %x[d1*72 + d2*24 + d4] : !loop.buffer<[n*3*24] x f32>
     %4 = arith.mulf %2, %3 : f32
     %5 = loop.reduce sum %4 : f32
