@@ -138,6 +138,7 @@ SMALL_PEAK = 1 << 20  # bytes
 LEVEL_CODE = 1 << 20  # bytes of kernels of one CPU level
 FILE_OVER_PARTS = 1.05  # a library over its weights and code
 OTHER_BYTES = 128 << 10  # constants of at most 4 KB (biases), which are no weights; names, relocations, pages
+LAUNCH_BYTES = 32  # of a launch's description and its relocations: eight images have thousands
 LARGE_WEIGHTS, LARGE_ALIGNMENT = 32 << 20, 2 << 20  # bytes: so many weights start on a huge page of the file
 EXPORTERS_APART = 0.05  # kernels of two exporters' files
 
@@ -161,7 +162,7 @@ def over_bounds(row, manifest):
         if code > LEVEL_CODE:
             return f"{code} bytes of code for {level}"
     parts = manifest["weights"]["bytes"] + manifest["code_bytes"]
-    other = OTHER_BYTES + (LARGE_ALIGNMENT if manifest["weights"]["bytes"] >= LARGE_WEIGHTS else 0)
+    other = OTHER_BYTES + LAUNCH_BYTES * count + (LARGE_ALIGNMENT if manifest["weights"]["bytes"] >= LARGE_WEIGHTS else 0)
     if manifest["file_bytes"] > FILE_OVER_PARTS * parts + other:
         return f"a library of {manifest['file_bytes']} bytes for {parts} of weights and code"
     return ""
