@@ -35,14 +35,15 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
   });
 }
 
-/// "winograd-4x4" for a convolution that is computed in such tiles of outputs, "winograd-4" along one dim; else the
-/// op's name.
+/// "winograd-4x4" for a convolution that is computed in such tiles of outputs, "winograd-4" along one dim,
+/// "winograd-3x3-s2" with stride 2; else the op's name.
 static std::string kindOfNode(mlir::Operation *op) {
   auto contraction = dyn_cast<loop::ContractionOp>(op);
   loop::WinogradTile tile = contraction ? loop::getWinogradTile(contraction) : loop::WinogradTile();
   if (!tile)
     return op->getName().stripDialect().str();
-  return formatv(tile.sides == 2 ? "winograd-{0}x{0}" : "winograd-{0}", tile.outputs).str();
+  std::string kind = formatv(tile.sides == 2 ? "winograd-{0}x{0}" : "winograd-{0}", tile.outputs).str();
+  return tile.stride == 1 ? kind : kind + "-s" + std::to_string(tile.stride);
 }
 
 /// The kinds of its nodes in order, each once: "contraction", "reduction+pointwise".

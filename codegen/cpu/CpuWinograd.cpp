@@ -12,10 +12,10 @@
 //     for columns, a vector at a time     A^T m A to scratch, [output][column]
 //     for outputs that there are          epilogue
 //
-// Transforms. Positions along a dim are the points 0, p0, -p0, p1, -p1, ..., infinity, at which a polynomial with the
-// pixels as coefficients is evaluated, transposed. Pairs of points share their even and odd halves: for +-p the even
-// powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds. A window
-// along one dim has tiles of one pixel and one output down, where nothing is transformed.
+// Transforms. Positions along a dim are the points 0, p0, -p0, p1, -p1, ..., perhaps infinity, at which a polynomial
+// with the pixels as coefficients is evaluated, transposed. Pairs of points share their even and odd halves: for +-p
+// the even powers' sum E and the odd ones' O give E + pO and E - pO. So a side of 6 takes 12 fused multiply-adds. A
+// window along one dim has tiles of one pixel and one output down, where nothing is transformed.
 //
 // Pixels outside the image that a tile at its lower or right edge would read do not exist: the last ones of its phase
 // stand in for them, and the outputs that they enter are not stored.
@@ -74,8 +74,10 @@ private:
 
   // A side's transform.
   Value scaled(double factor, Value x, Value sum);
-  SmallVector<Value> toPoints(ArrayRef<Value> x);
-  SmallVector<Value> fromPoints(ArrayRef<Value> m);
+  SmallVector<Value> phaseToPoints(loop::WinogradTile phase, ArrayRef<Value> x);
+  SmallVector<Value> phaseFromPoints(loop::WinogradTile phase, ArrayRef<Value> m);
+  SmallVector<Value> toPoints(ArrayRef<Value> x);   // B^T x
+  SmallVector<Value> fromPoints(ArrayRef<Value> m); // A^T m
 
   Value constant(int64_t value) { return i.constant(value); }
   Value address(Value base, Value index) { return e.getAddress(base, type, index); }
@@ -119,11 +121,11 @@ static SmallVector<double> squaresBut(ArrayRef<double> points, int64_t except) {
   return product;
 }
 
-/// B^T x.
-SmallVector<Value> WinogradEmission::toPoints(ArrayRef<Value> x) {
-  if (x.size() == 1)
-    return {x[0]};
-  ArrayRef<double> points = loop::getWinogradPoints(w.tile);
+/// B^T x of a phase.
+SmallVector<Value> WinogradEmission::phaseToPoints(loop::WinogradTile phase, ArrayRef<Value> x) {
+  if (phase.taps == 1)
+    return SmallVector<Value>(x);
+  ArrayRef<double> points = loop::getWinogradPoints(phase);
   auto polynomial = [&](ArrayRef<double> coefficients, size_t first) {
     Value sum = x[first + 2 * (coefficients.size() - 1)]; // the highest coefficient is 1
     for (auto [k, factor] : llvm::enumerate(coefficients.drop_back()))
@@ -138,23 +140,25 @@ SmallVector<Value> WinogradEmission::toPoints(ArrayRef<Value> x) {
     result.push_back(scaled(p, odd, even));
     result.push_back(scaled(-p, odd, even));
   }
-  result.push_back(polynomial(all, 1));
+  if (loop::hasInfinity(phase))
+    result.push_back(polynomial(all, 1));
   return result;
 }
 
-/// A^T m.
-SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
-  if (m.size() == 1)
-    return {m[0]};
-  ArrayRef<double> points = loop::getWinogradPoints(w.tile);
+/// A^T m of a phase.
+SmallVector<Value> WinogradEmission::phaseFromPoints(loop::WinogradTile phase, ArrayRef<Value> m) {
+  if (phase.taps == 1)
+    return SmallVector<Value>(m);
+  ArrayRef<double> points = loop::getWinogradPoints(phase);
   SmallVector<Value> sum, difference, result;
   for (size_t at = 0; at < points.size(); ++at) {
     Value plus = m[1 + 2 * at], minus = m[2 + 2 * at];
     sum.push_back(arith::AddFOp::create(e.builder, e.loc, plus, minus));
     difference.push_back(arith::SubFOp::create(e.builder, e.loc, plus, minus));
   }
-  for (int64_t k = 0; k < w.tile.outputs; ++k) {
-    Value y = k == 0 ? m.front() : k == w.tile.outputs - 1 ? m.back() : Value();
+  for (int64_t k = 0; k < phase.outputs; ++k) {
+    bool isHighest = k == phase.outputs - 1 && loop::hasInfinity(phase);
+    Value y = k == 0 ? m.front() : isHighest ? m.back() : Value();
     for (auto [at, p] : llvm::enumerate(points)) {
       double power = 1;
       for (int64_t factor = 0; factor < k; ++factor)
@@ -162,6 +166,36 @@ SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
       y = scaled(power, k % 2 ? difference[at] : sum[at], y);
     }
     result.push_back(y);
+  }
+  return result;
+}
+
+SmallVector<Value> WinogradEmission::toPoints(ArrayRef<Value> x) {
+  if (x.size() == 1)
+    return {x[0]};
+  SmallVector<Value> result;
+  for (int64_t number = 0; number < w.tile.stride; ++number) {
+    SmallVector<Value> pixelsOfPhase;
+    for (size_t at = size_t(number); at < x.size(); at += size_t(w.tile.stride))
+      pixelsOfPhase.push_back(x[at]);
+    llvm::append_range(result, phaseToPoints(w.tile.phase(number), pixelsOfPhase));
+  }
+  return result;
+}
+
+SmallVector<Value> WinogradEmission::fromPoints(ArrayRef<Value> m) {
+  if (m.size() == 1)
+    return {m[0]};
+  SmallVector<Value> result;
+  for (int64_t number = 0; number < w.tile.stride; ++number) {
+    loop::WinogradTile phase = w.tile.phase(number);
+    SmallVector<Value> ofPhase = phaseFromPoints(phase, m.take_front(phase.size()));
+    m = m.drop_front(phase.size());
+    if (result.empty())
+      result = ofPhase;
+    else
+      for (auto [sum, value] : llvm::zip_equal(result, ofPhase))
+        sum = scaled(1, value, sum);
   }
   return result;
 }
@@ -241,9 +275,12 @@ void WinogradEmission::copyPixels(const OutputTile &tile) {
     Value last = i.sub(extent(side.output), constant(1)), apart = constant(side.dilation);
     if (side.dilation > 1)
       last = i.add(start, i.mul(i.floorDiv(i.sub(last, start), apart, /*nonNegative=*/false), apart));
-    Value place = i.min(i.add(start, i.mul(at, apart)), i.add(last, constant((side.taps - 1) * side.dilation)));
-    point.dims[side.output] = i.min(place, last);
-    point.dims[side.window] = i.floorDiv(i.sub(place, point.dims[side.output]), apart, /*nonNegative=*/true);
+    auto pixelOf = [&](Value output) { return i.mul(output, constant(side.step)); };
+    Value most = i.add(pixelOf(last), constant((side.taps - 1) * side.dilation));
+    Value place = i.min(i.add(pixelOf(start), i.mul(at, apart)), most);
+    Value output = i.min(i.floorDiv(place, constant(side.step), /*nonNegative=*/true), last);
+    point.dims[side.output] = output;
+    point.dims[side.window] = i.floorDiv(i.sub(place, pixelOf(output)), apart, /*nonNegative=*/true);
   };
   forEach(constant(w.down.size()), [&](Value row) {
     forEach(constant(w.across.size()), [&](Value column) {

@@ -20,11 +20,11 @@ namespace ptc::cpu {
 struct WinogradSide {
   int64_t output = -1, window = -1; // dims of the domain
   int64_t outputs = 1, taps = 1;
-  int64_t dilation = 1;
-  Expr phases, tiles; // tiles of each phase
-  Expr stride;        // elements between the pixels of a tile, in a WinogradForm that reads them in place
+  int64_t dilation = 1, step = 1; // step: pixels from one output to the next
+  Expr phases, tiles;             // tiles of each phase
+  Expr stride;                    // elements between the pixels of a tile, in a WinogradForm that reads them in place
 
-  int64_t size() const { return outputs + taps - 1; }
+  int64_t size() const { return (outputs - 1) * step + taps; } // pixels
 };
 
 struct WinogradForm {

@@ -29,7 +29,8 @@ static constexpr int64_t lineElements = 16;
 /// Planes an odd number of lines apart: the positions of an element do not meet in one set of the first-level cache.
 static Expr planeOf(Expr elements) { return roundUp(elements, 2 * lineElements) + lineElements; }
 
-/// Where the lhs is a load, masked or not, that steps along rows and columns as along the window: its strides.
+/// Where the lhs is a load, masked or not, whose steps along rows and columns are those of the window times theirs: the
+/// window's.
 static void findStrides(WinogradForm &form) {
   ContractionForm &product = form.product;
   if (!product.lhs.readsMemory())
@@ -37,7 +38,7 @@ static void findStrides(WinogradForm &form) {
   Expr index = product.lhs.index();
   auto common = [](Expr expr, const WinogradSide &side) {
     Expr output = loop::strideOf(expr, side.output), window = loop::strideOf(expr, side.window);
-    return output && window && output * side.dilation == window ? window : Expr();
+    return output && window && output * side.dilation == window * side.step ? window : Expr();
   };
   auto commonOfBoth = [&](Expr expr) {
     return (!form.hasRows() || common(expr, form.down)) && common(expr, form.across);
@@ -62,6 +63,7 @@ static WinogradSide sideOf(const ContractionForm &form, int64_t output, int64_t 
           .outputs = tile.outputs,
           .taps = tile.taps,
           .dilation = dilation,
+          .step = tile.stride,
           .phases = dilation == 1 ? apart : Expr::min(apart, extent),
           .tiles = extent.ceilDiv(dilation).ceilDiv(tile.outputs)};
 }

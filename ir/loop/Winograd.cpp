@@ -7,10 +7,15 @@ using namespace ptc;
 using namespace ptc::loop;
 
 static constexpr int64_t mostDilation = 64;
+static constexpr int64_t strideOfPhases = 2; // with more, no phase of three taps has two
 
 WinogradTile loop::getWinogradTile(Operation *op) {
   auto tile = op ? op->getAttrOfType<DenseI64ArrayAttr>(winogradAttr) : DenseI64ArrayAttr();
-  return tile ? WinogradTile{.outputs = tile[0], .taps = tile[1], .sides = tile.size() - 1} : WinogradTile{};
+  if (!tile)
+    return {};
+  bool isStrided = tile.size() == 4;
+  return {
+      .outputs = tile[0], .taps = tile[1], .sides = isStrided ? 2 : tile.size() - 1, .stride = isStrided ? tile[3] : 1};
 }
 
 WinogradTile loop::getWinogradTile(ContractionOp op) {
@@ -22,18 +27,35 @@ WinogradTile loop::getWinogradTile(ContractionOp op) {
 void loop::setWinogradTile(Operation *op, WinogradTile tile) {
   SmallVector<int64_t> numbers{tile.outputs};
   numbers.append(size_t(tile.sides), tile.taps);
+  if (tile.stride != 1) {
+    assert(tile.sides == 2);
+    numbers.push_back(tile.stride);
+  }
   op->setAttr(winogradAttr, DenseI64ArrayAttr::get(op->getContext(), numbers));
 }
 
 ArrayRef<double> loop::getWinogradPoints(WinogradTile tile) {
-  static constexpr double ofFour[] = {1}, ofSix[] = {0.625, 1.5}, ofEight[] = {0.5, 1, 2};
-  assert(tile.size() == 4 || tile.size() == 6 || tile.size() == 8);
-  return tile.size() == 4 ? ArrayRef<double>(ofFour) : tile.size() == 6 ? ArrayRef<double>(ofSix) : ofEight;
+  static constexpr double ofFour[] = {1}, ofFive[] = {0.75, 2}, ofSix[] = {0.625, 1.5}, ofEight[] = {0.5, 1, 2};
+  if (tile.taps == 1)
+    return {};
+  switch (tile.size()) {
+  case 4:
+    return ofFour;
+  case 5:
+    return ofFive;
+  case 6:
+    return ofSix;
+  case 8:
+    return ofEight;
+  }
+  llvm_unreachable("no points for a tile of this size");
 }
 
 // A row of G: the powers of a point a over the product of its distances from all others. For +-p these are the same, 2p
 // and p times p^2 - q^2 for every other q.
-SmallVector<double> loop::getWinogradWeightMatrix(WinogradTile tile) {
+static SmallVector<double> weightMatrixOfPhase(WinogradTile tile) {
+  if (tile.taps == 1)
+    return SmallVector<double>(size_t(tile.size()), 1.0);
   ArrayRef<double> points = getWinogradPoints(tile);
   double atZero = 1;
   for (double p : points)
@@ -48,36 +70,65 @@ SmallVector<double> loop::getWinogradWeightMatrix(WinogradTile tile) {
       for (int64_t tap = 0; tap < tile.taps; ++tap)
         rows.push_back(tap == 0 ? 1 / distances : at * rows.back());
   }
-  rows.append(size_t(tile.taps), 0.0);
-  rows.back() = 1;
+  if (hasInfinity(tile)) {
+    rows.append(size_t(tile.taps), 0.0);
+    rows.back() = 1;
+  }
   return rows;
 }
 
-/// Whether the dims of a pixel and of the window only occur as pixel + dilation * window.
-static bool isSumOnly(Expr expr, unsigned pixel, unsigned window, int64_t dilation) {
+SmallVector<double> loop::getWinogradWeightMatrix(WinogradTile tile) {
+  SmallVector<double> rows;
+  for (int64_t number = 0; number < tile.stride; ++number) {
+    WinogradTile phase = tile.phase(number);
+    SmallVector<double> ofPhase = weightMatrixOfPhase(phase);
+    for (int64_t row = 0; row < phase.size(); ++row)
+      for (int64_t tap = 0; tap < tile.taps; ++tap) {
+        bool isOfPhase = tap % tile.stride == number;
+        rows.push_back(isOfPhase ? ofPhase[size_t(row * phase.taps + tap / tile.stride)] : 0.0);
+      }
+  }
+  return rows;
+}
+
+namespace {
+/// How a dim of the window moves over pixels: stride * output + dilation * window, where one of them is 1.
+struct Steps {
+  int64_t stride, dilation;
+};
+} // namespace
+
+/// Whether the dims of outputs and of the window only occur in that sum.
+static bool isSumOnly(Expr expr, unsigned output, unsigned window, Steps steps) {
   MLIRContext *context = expr.getContext();
-  std::string first = dimName(pixel), second = dimName(window);
+  std::string first = dimName(output), second = dimName(window);
   if (!expr.uses(first) && !expr.uses(second))
     return true;
-  Expr both = Expr::dim(context, pixel) + Expr::dim(context, window) * dilation, none = Expr::constant(context, 0);
-  Expr summed = expr.substitute([&](StringRef name) { return name == first ? both : name == second ? none : Expr(); });
+  Expr sum = Expr::dim(context, output) * steps.stride + Expr::dim(context, window) * steps.dilation;
+  StringRef whole = steps.stride == 1 ? first : second, none = steps.stride == 1 ? second : first;
+  Expr summed = expr.substitute([&](StringRef name) {
+    return name == whole ? sum : name == none ? Expr::constant(context, 0) : Expr();
+  });
   return summed == expr;
 }
 
-/// The dilation with which all expressions are sums of the two dims.
-static std::optional<int64_t> findDilation(ArrayRef<Expr> exprs, unsigned pixel, unsigned window) {
-  auto isOfAll = [&](int64_t dilation) {
-    return llvm::all_of(exprs, [&](Expr expr) { return isSumOnly(expr, pixel, window, dilation); });
+/// The steps with which all expressions are sums of the two dims.
+static std::optional<Steps> findSteps(ArrayRef<Expr> exprs, unsigned output, unsigned window) {
+  auto ofAll = [&](Steps steps) {
+    bool holds = llvm::all_of(exprs, [&](Expr expr) { return isSumOnly(expr, output, window, steps); });
+    return holds ? std::optional(steps) : std::nullopt;
   };
   for (Expr expr : exprs) {
-    Expr step = expr.coefficientOf(dimName(pixel)), apart = expr.coefficientOf(dimName(window));
+    Expr step = expr.coefficientOf(dimName(output)), apart = expr.coefficientOf(dimName(window));
     if (!step || !apart || step.isConstant(0))
       continue;
+    if (step == apart * strideOfPhases)
+      return ofAll({.stride = strideOfPhases, .dilation = 1});
     for (int64_t dilation = 1; dilation <= mostDilation; ++dilation)
       if (apart == step * dilation)
-        return isOfAll(dilation) ? std::optional(dilation) : std::nullopt;
+        return ofAll({.stride = 1, .dilation = dilation});
   }
-  return isOfAll(1) ? std::optional<int64_t>(1) : std::nullopt;
+  return ofAll({.stride = 1, .dilation = 1});
 }
 
 /// Groups, channels and the window are constant, and columns are one dim.
@@ -99,15 +150,17 @@ static SmallVector<Expr> exprsOfLhs(ContractionOp op) {
   return exprs;
 }
 
-std::optional<WinogradDilations> loop::findWinogradDilations(ContractionOp op) {
+std::optional<WinogradSteps> loop::findWinogradSteps(ContractionOp op) {
   if (op.getM() < 2 || op.getK() < 3 || !hasConstantWeight(op))
     return std::nullopt;
   SmallVector<Expr> domain = getDomain(op), exprs = exprsOfLhs(op);
   unsigned n = unsigned(op.getBatch() + op.getM()), window = unsigned(domain.size()) - 3;
   if (!domain[window].isConstant(3) || !domain[window + 1].isConstant(3))
     return std::nullopt;
-  auto down = findDilation(exprs, n - 2, window), across = findDilation(exprs, n - 1, window + 1);
-  return down && across ? std::optional(WinogradDilations{*down, *across}) : std::nullopt;
+  auto down = findSteps(exprs, n - 2, window), across = findSteps(exprs, n - 1, window + 1);
+  if (!down || !across || down->stride != across->stride)
+    return std::nullopt;
+  return WinogradSteps{.dilations = {down->dilation, across->dilation}, .stride = down->stride};
 }
 
 /// The dim of outputs that moves with one of the window, and how.
@@ -118,8 +171,8 @@ static std::optional<WinogradLine> findLine(ContractionOp op, ArrayRef<Expr> exp
     auto usesBoth = [&](Expr expr) { return expr.uses(name) && expr.uses(windowName); };
     if (!llvm::any_of(exprs, usesBoth))
       continue;
-    if (auto dilation = findDilation(exprs, output, window))
-      return WinogradLine{output, window, *dilation};
+    if (auto steps = findSteps(exprs, output, window); steps && steps->stride == 1)
+      return WinogradLine{output, window, steps->dilation};
   }
   return std::nullopt;
 }
@@ -169,7 +222,7 @@ void loop::transformWinogradWeights(WinogradTile tile, MutableArrayRef<float> el
   size_t size = size_t(tile.size()), plane = elements.size() / (size * size);
   for (size_t start = 0; start < plane; start += block) {
     size_t count = std::min(block, plane - start);
-    double window[3][3][block], half[6][3][block];
+    double window[3][3][block], half[9][3][block];
     for (size_t i = 0; i < 9; ++i)
       for (size_t e = 0; e < count; ++e)
         window[i / 3][i % 3][e] = double(elements[i * plane + start + e]);

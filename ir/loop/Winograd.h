@@ -8,19 +8,23 @@
 //
 //   Y = A^T [ (G g) * (B^T d) ]
 //
+// With a stride s the pixels of every s-th place, a phase, meet every s-th weight: F(t x t, 3x3) with stride 2 is along
+// each dim F(t, 2) of the even pixels beside t products of the odd ones, 2 t + 1 products for 3 t. Its positions are
+// those of one phase after the other.
+//
 // (S. Winograd, Arithmetic Complexity of Computations, 1980; A. Lavin and S. Gray, Fast Algorithms for Convolutional
 // Neural Networks, 2015). The matrices follow from t + r - 1 points at which polynomials are evaluated, here 0, +-p for
-// some p, and infinity. Of 4 points, p = 1. Of 6, p = 5/8 and 3/2: with 1 and 2, which need fewer multiplications
-// where there is no fused multiply-add, the error of F(4x4, 3x3) is four times as large. Of 8, p = 1/2, 1 and 2. The
-// constants of B and A are exact in f32.
+// some p, and, of an even number, infinity. Of 4 points, p = 1. Of 5, p = 3/4 and 2. Of 6, p = 5/8 and 3/2: with 1 and
+// 2, which need fewer multiplications where there is no fused multiply-add, the error of F(4x4, 3x3) is four times as
+// large. Of 8, p = 1/2, 1 and 2. The constants of B and A are exact in f32.
 //
 // Errors, of f32 results against exact ones, over the largest output: F(2x2) 0.3 to 0.7 of that of f32 sums one by one,
 // F(4x4) about twice that. Along one dim, root mean squares over those of sums one by one (256 channels): F(2, 3) 0.7,
 // F(4, 3) 1.5, F(2, 5) 1.1, F(4, 5) 2.4, F(2, 7) 2.1, where F(4x4) has 2.1; all are below 1 where pixels have a mean of
 // three times their spread. Of other points with four bits, up to 3, none have less than 0.95 of it. F(6, 3), of 8
-// points, 2.6 is left out. An infinity or NaN in a tile's pixels shows in all outputs of the tile. Pixels above 1e36
-// may overflow where a direct sum does not, and denormal numbers lose bits, since both are multiplied before they are
-// added up.
+// points, 2.6 is left out. With stride 2 F(3x3) has 0.5 and F(4x4), of 5 points, 0.8. An infinity or NaN in a tile's
+// pixels shows in all outputs of the tile. Pixels above 1e36 may overflow where a direct sum does not, and denormal
+// numbers lose bits, since both are multiplied before they are added up.
 //
 // A contraction that is computed this way keeps its regions and its domain; the loop.panels of its rhs has `winograd`,
 // the tile t and the extents of the window that is transformed, and so has the weight or constant that it reads:
@@ -28,7 +32,7 @@
 //   domain   [group... | image..., row, column | n | slice..., 3, 3, channel]: the last two m dims move with the
 //            window's two; the slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels.
 //            Elements of the window may lie d pixels apart: then every d-th output belongs to one phase, whose pixels
-//            are neighbours to each other, and a tile is one of a phase
+//            are neighbours to each other, and a tile is one of a phase. Or outputs lie 2 pixels apart
 //            [group... | image..., output | n | slice..., r, channel] along one dim
 //   weight   [positions][group...][n/16][slice...][channel][16], made of a form [window...][group...]... that the
 //            recipe gathers
@@ -48,15 +52,21 @@ inline constexpr llvm::StringLiteral winogradAttr = "winograd";
 /// On a loop.panels of that kind, where its contraction has WinogradDilations other than 1.
 inline constexpr llvm::StringLiteral winogradDilationsAttr = "dilations";
 
-/// F(outputs, taps) along so many dims. As an attribute: the outputs, and the taps of each dim.
+/// F(outputs, taps) along so many dims. As an attribute: the outputs, the taps of each dim, and of two a stride that is
+/// not 1.
 struct WinogradTile {
   int64_t outputs = 0; // along a side; 0: no tile
-  int64_t taps = 3, sides = 2;
+  int64_t taps = 3, sides = 2, stride = 1;
 
   explicit operator bool() const { return outputs != 0; }
-  int64_t size() const { return outputs + taps - 1; }
+  /// Pixels along a side, and as many positions.
+  int64_t size() const { return (outputs - 1) * stride + taps; }
   int64_t positions() const { return sides == 2 ? size() * size() : size(); }
   int64_t elements() const { return sides == 2 ? taps * taps : taps; } // of the window
+  /// Along a side, what the pixels and weights at number, number + stride, ... amount to.
+  WinogradTile phase(int64_t number) const {
+    return {.outputs = outputs, .taps = (taps - number + stride - 1) / stride, .sides = 1};
+  }
 };
 
 /// The tile that the op's attribute tells; none without one.
@@ -65,17 +75,25 @@ WinogradTile getWinogradTile(mlir::Operation *op);
 WinogradTile getWinogradTile(ContractionOp op);
 void setWinogradTile(mlir::Operation *op, WinogradTile tile);
 
-/// The points p of a tile; positions along a dim are those of 0, p0, -p0, p1, ..., infinity.
+/// The points p of a phase; none where it has one tap, and its positions are its pixels. Else positions along a dim are
+/// those of 0, p0, -p0, p1, ..., and, of an even number, infinity.
 llvm::ArrayRef<double> getWinogradPoints(WinogradTile tile);
+inline bool hasInfinity(WinogradTile tile) { return tile.size() % 2 == 0; }
 /// G, size x taps, row-major.
 llvm::SmallVector<double> getWinogradWeightMatrix(WinogradTile tile);
 
 /// Outputs from one pixel of the window to the next, down and across; along one dim 1 and across.
 using WinogradDilations = std::array<int64_t, 2>;
 
-/// The dilations of a convolution with a 3x3 window over dims as above, perhaps in groups: the lhs sees row and column
-/// only in sums with so many times the window's dims. None for all other contractions.
-std::optional<WinogradDilations> findWinogradDilations(ContractionOp op);
+/// How a window of two dims moves over pixels. A stride other than 1 has no dilations.
+struct WinogradSteps {
+  WinogradDilations dilations = {1, 1};
+  int64_t stride = 1;
+};
+
+/// The steps of a convolution with a 3x3 window over dims as above, perhaps in groups: the lhs sees row and column only
+/// in sums with the window's dims, either so many times. None for all other contractions.
+std::optional<WinogradSteps> findWinogradSteps(ContractionOp op);
 
 /// A dim of the window and that of outputs that moves with it.
 struct WinogradLine {

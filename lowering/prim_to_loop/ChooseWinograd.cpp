@@ -2,7 +2,8 @@
 //
 // F(t x t, 3x3) takes (t + 2)^2 products for t^2 outputs of a channel, where direct summation takes 9 t^2: 2.25 times
 // fewer for t = 2, 4 times fewer for t = 4. F(t, r), along any one dim that has no stride, takes 2 of 3 products for
-// F(2, 3), half of them for F(4, 3), 0.6 and 0.4 for F(2, 5) and F(4, 5), 4 of 7 for F(2, 7). What it costs besides:
+// F(2, 3), half of them for F(4, 3), 0.6 and 0.4 for F(2, 5) and F(4, 5), 4 of 7 for F(2, 7). F(3 x 3, 3x3) with stride
+// 2 takes 49 of 81, F(4 x 4) 81 of 144. What it costs besides:
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
 //   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they
@@ -54,6 +55,8 @@ struct Way {
 } // namespace
 
 static TransformCost transformCost(WinogradTile tile) {
+  if (tile.stride == 2)
+    return tile.outputs == 3 ? TransformCost{240, 210, 0} : TransformCost{400, 360, 0};
   if (tile.sides == 2)
     return tile.outputs == 2 ? TransformCost{70, 50, 0} : TransformCost{220, 180, 0};
   switch (tile.size()) {
@@ -143,13 +146,14 @@ static bool isFloat32(ContractionOp node) {
   return !isNarrow && yieldedType(node.getLhs()).isF32() && yieldedType(node.getRhs()).isF32();
 }
 
-/// The tile of so many sides with the least cost, if that is below direct summation's.
-static Way chooseTile(const Extents &e, int64_t taps, int64_t sides) {
-  constexpr int64_t mostPositions = 8; // along a side, for the sake of small errors
+/// `tile` with as many outputs as cost least, if that is below direct summation's.
+static Way chooseTile(const Extents &e, WinogradTile tile) {
+  constexpr int64_t mostPositions = 8; // of a phase, for the sake of small errors
   Way way{.cost = directCost(e) / leastGain};
-  for (int64_t outputs : {2, 4}) {
-    WinogradTile tile{.outputs = outputs, .taps = taps, .sides = sides};
-    if (double cost = winogradCost(e, tile); tile.size() <= mostPositions && cost < way.cost)
+  SmallVector<int64_t> sizes = tile.stride == 1 ? SmallVector<int64_t>{2, 4} : SmallVector<int64_t>{3, 4};
+  for (int64_t outputs : sizes) {
+    tile.outputs = outputs;
+    if (double cost = winogradCost(e, tile); tile.phase(0).size() <= mostPositions && cost < way.cost)
       way = {{.tile = tile, .dilations = e.dilations}, cost};
   }
   return way;
@@ -175,7 +179,7 @@ static Extents extentsOf(ContractionOp node, const SymbolValues &hints) {
   return extents;
 }
 
-static Way chooseSquares(ContractionOp node, WinogradDilations dilations, const SymbolValues &hints) {
+static Way chooseSquares(ContractionOp node, const WinogradSteps &steps, const SymbolValues &hints) {
   SmallVector<Expr> domain = getDomain(node);
   unsigned n = node.getBatch() + node.getM(), window = unsigned(domain.size()) - 3;
   auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
@@ -187,10 +191,10 @@ static Way chooseSquares(ContractionOp node, WinogradDilations dilations, const 
   extents.rows = extent(n - 2);
   extents.columns = extent(n - 1);
   extents.images /= extents.rows * extents.columns;
-  extents.dilations = dilations;
+  extents.dilations = steps.dilations;
   for (unsigned side : {0u, 1u})
-    extents.seen *= seenApart(node, n - 2 + side, window + side, dilations[side], hints);
-  Way way = chooseTile(extents, 3, 2);
+    extents.seen *= seenApart(node, n - 2 + side, window + side, steps.dilations[side], hints);
+  Way way = chooseTile(extents, {.stride = steps.stride});
   way.choice.output = n - 1;
   way.choice.window = window + 1;
   return way;
@@ -208,7 +212,7 @@ static Way chooseLine(ContractionOp node, WinogradLine line, const SymbolValues 
   extents.images /= extents.columns;
   extents.dilations = {1, line.dilation};
   extents.seen = seenApart(node, line.output, line.window, line.dilation, hints);
-  Way way = chooseTile(extents, taps, 1);
+  Way way = chooseTile(extents, {.taps = taps, .sides = 1});
   way.choice.output = line.output;
   way.choice.window = line.window;
   return way;
@@ -227,8 +231,8 @@ WinogradChoice loop::chooseWinograd(ContractionOp node, const SymbolValues &hint
     if (way.choice.tile && (!best.choice.tile || way.cost < best.cost))
       best = way;
   };
-  if (auto dilations = findWinogradDilations(node))
-    take(chooseSquares(node, *dilations, hints));
+  if (auto steps = findWinogradSteps(node))
+    take(chooseSquares(node, *steps, hints));
   for (WinogradLine line : findWinogradLines(node))
     take(chooseLine(node, line, hints));
   return best.choice;

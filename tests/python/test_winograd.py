@@ -57,6 +57,22 @@ class Winograd(ModelTest):
                 with self.subTest(pads=pads, n=n, h=h, w=w):
                     self.check(loaded, proto, normal(n, 8, h, w))
 
+    def test_strides(self):
+        """Outputs two pixels apart, at sizes whose last tiles are cut, in tiles of three and of four."""
+        scale = np.float32((2 / (9 * 32)) ** 0.5)
+        nodes = [helper.make_node("Conv", ["x", "w0"], ["a"]),
+                 helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "strided", pads=[1, 1, 1, 1], strides=[2, 2]),
+                 helper.make_node("Relu", ["c"], ["y"])]
+        weights = {"w0": normal(32, 8, 1, 1), "w1": normal(64, 32, 3, 3) * scale, "b1": normal(64)}
+        proto = model(nodes, [value("x", ["n", 8, "h", "w"])], [value("y", ["n", 64, "ho", "wo"])], weights)
+        for tile, hint in [(4, 64), (3, 24)]:
+            library = self.compile(proto, "--dim=n=1..4:1", f"--dim=h=3..80:{hint}", f"--dim=w=3..80:{hint}", name=f"strided{tile}")
+            self.assertEqual([kind for kind, _ in kinds(library)], [f"winograd-{tile}x{tile}-s2"])
+            loaded = ptc.load(library)
+            for n, h, w in [(1, 64, 64), (3, 7, 9), (1, 3, 4), (2, 33, 18)]:
+                with self.subTest(tile=tile, n=n, h=h, w=w):
+                    self.check(loaded, proto, normal(n, 8, h, w))
+
     def test_volumes(self):
         """Windows of 3x3 in several slices, whose channels (20) fill no whole vectors, and of one."""
         for number, (slices, pads, depth) in enumerate([(3, 1, "d"), (2, 0, "d"), (1, 0, "d"), (3, 1, 1)]):

@@ -14,13 +14,13 @@ namespace {
 
 loop::WinogradTile tileOf(const Convolution &s) {
   bool isSquare = s.kernelHeight == 3 && s.kernelWidth == 3;
-  return {.outputs = s.winograd, .taps = s.kernelWidth, .sides = isSquare ? 2 : 1};
+  return {.outputs = s.winograd, .taps = s.kernelWidth, .sides = isSquare ? 2 : 1, .stride = s.stride};
 }
 
 int64_t elementsOf(const Convolution &s) { return s.kernelHeight * s.kernelWidth; }
 
 // Of the largest output, as ir/loop/Winograd.h tells for a few hundred channels.
-double errorBound(loop::WinogradTile tile) { return tile.size() == 4 ? 1.5e-6 : 5e-6; }
+double errorBound(loop::WinogradTile tile) { return tile.size() == 4 || tile.stride == 2 ? 1.5e-6 : 5e-6; }
 
 /// The stored form of w [out][kernelHeight][kernelWidth][in]: of lines, rows of the window are slices.
 std::vector<float> transformedPanels(const Convolution &s, const std::vector<float> &w) {
@@ -42,7 +42,7 @@ double exactOutput(const Convolution &s, const std::vector<float> &x, const std:
   double sum = 0;
   for (int64_t ky = 0; ky < s.kernelHeight; ++ky)
     for (int64_t kx = 0; kx < s.kernelWidth; ++kx) {
-      int64_t iy = oy + ky * s.dilation - s.pad, ix = ox + kx * s.dilation - s.padLeft();
+      int64_t iy = oy * s.stride + ky * s.dilation - s.pad, ix = ox * s.stride + kx * s.dilation - s.padLeft();
       if (iy < 0 || iy >= s.height || ix < 0 || ix >= s.width)
         continue;
       for (int64_t i = 0; i < s.in; ++i)
@@ -146,6 +146,25 @@ TEST_CASE("Winograd convolutions of images with channels first", "[winograd]") {
   check({.height = 9, .width = 7, .in = 18, .out = 20, .pad = 1, .isChannelsFirst = true, .hasResidual = true});
 }
 
+TEST_CASE("Winograd convolutions of outputs that lie two pixels apart", "[winograd]") {
+  auto checkStrided = [](Convolution shape) {
+    shape.kernelHeight = shape.kernelWidth = 3;
+    shape.stride = 2;
+    for (int64_t tile : {3, 4}) {
+      shape.winograd = tile;
+      for (const cpu::CpuLevel *level : plannedLevels())
+        check(shape, *level);
+    }
+  };
+  for (auto [height, width] : {std::array<int64_t, 2>{4, 4}, {7, 7}, {14, 9}, {15, 24}, {3, 40}})
+    for (auto [pad, padAfter] : {std::array<int64_t, 2>{1, 1}, {0, 0}, {0, 1}, {2, 0}})
+      checkStrided(
+          {.images = 2, .height = height, .width = width, .in = 20, .out = 24, .pad = pad, .padAfter = padAfter});
+  for (auto [in, out] : {std::array<int64_t, 2>{3, 17}, {33, 40}, {256, 100}})
+    checkStrided({.height = 13, .width = 12, .in = in, .out = out, .pad = 1, .hasResidual = true, .hasRelu = true});
+  checkStrided({.height = 9, .width = 8, .in = 18, .out = 20, .pad = 1, .isInputChannelsFirst = true});
+}
+
 TEST_CASE("Winograd convolutions of windows along one dim", "[winograd]") {
   for (auto [height, width] : {std::array<int64_t, 2>{1, 9}, {1, 64}, {3, 7}, {5, 22}})
     for (auto [pad, padAfter] : {std::array<int64_t, 2>{1, 1}, {0, 0}, {3, 0}})
@@ -194,6 +213,21 @@ TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {
   }
 }
 
+TEST_CASE("weights of a stride are those of its phases", "[winograd]") {
+  for (int64_t outputs : {3, 4}) {
+    loop::WinogradTile tile{.outputs = outputs, .stride = 2};
+    auto matrix = loop::getWinogradWeightMatrix(tile), even = loop::getWinogradWeightMatrix(tile.phase(0));
+    REQUIRE(int64_t(matrix.size()) == tile.size() * 3);
+    for (int64_t row = 0; row < tile.size(); ++row) {
+      bool isEven = row < outputs + 1;
+      for (int64_t tap = 0; tap < 3; ++tap) {
+        double ofEven = isEven && tap != 1 ? even[size_t(row * 2 + tap / 2)] : 0;
+        CHECK(matrix[size_t(row * 3 + tap)] == (isEven || tap != 1 ? ofEven : 1));
+      }
+    }
+  }
+}
+
 namespace {
 
 /// Coefficients of the product of (x - point) over all points but one, from the constant one up.
@@ -219,7 +253,7 @@ double aroundWeight(const std::vector<double> &points, int64_t outputs, size_t p
 } // namespace
 
 TEST_CASE("weights transformed along one dim give back integers", "[winograd]") {
-  for (auto [outputs, taps] : {std::array<int64_t, 2>{2, 3}, {4, 3}, {2, 5}, {4, 5}, {2, 7}}) {
+  for (auto [outputs, taps] : {std::array<int64_t, 2>{2, 3}, {4, 3}, {2, 5}, {4, 5}, {2, 7}, {3, 2}, {4, 2}}) {
     loop::WinogradTile tile{.outputs = outputs, .taps = taps, .sides = 1};
     INFO("F(" << outputs << ", " << taps << ")");
     std::vector<double> points{0};

@@ -157,10 +157,11 @@ std::string Convolution::text() const {
   std::string batch = extent(isFreeBatch ? "b" : "", images);
   std::string typeX = buffer(times({batch, str(height * width * groups * in)}), "f32");
   bool isSquare = kernelHeight == 3 && kernelWidth == 3;
-  int64_t size = winograd + kernelWidth - 1, positions = kernelHeight * kernelWidth;
+  int64_t size = (winograd - 1) * stride + kernelWidth, positions = kernelHeight * kernelWidth;
   if (winograd)
     positions = size * (isSquare ? size : kernelHeight);
-  std::string tile = str(winograd) + (isSquare ? ", 3" : "") + ", " + str(kernelWidth);
+  std::string tile =
+      str(winograd) + (isSquare ? ", 3" : "") + ", " + str(kernelWidth) + (stride > 1 ? ", " + str(stride) : "");
   std::string typeW = buffer(str(groups * panels * positions * in * 16), "f32");
   std::string typeBias = buffer(str(groups * out), "f32");
   std::string typeY = buffer(times({batch, str(oh * ow * groups * out)}), "f32");

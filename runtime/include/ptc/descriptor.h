@@ -255,7 +255,7 @@ typedef struct ptc_rt_function {
  * the number of columns, each become as many as there are rows: stored = matrix * gathered (* matrix transposed), of
  * floats, summed in double. */
 #define PTC_RT_RECIPE_DIMS 16
-#define PTC_RT_TRANSFORM_ROWS 8
+#define PTC_RT_TRANSFORM_ROWS 9
 #define PTC_RT_TRANSFORM_COLUMNS 7
 typedef struct ptc_rt_recipe {
   uint32_t rank; /* at most PTC_RT_RECIPE_DIMS */
