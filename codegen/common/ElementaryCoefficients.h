@@ -22,6 +22,13 @@ inline constexpr double kExpF64[] = {
     2.7626327398027078e-07, 2.5114491310876775e-08,
 };
 
+// exp(r) = 1 + r + r^2 P(r), |r| <= ln(2)/32.
+// F32: degree 1, error 2^-29.2.
+inline constexpr double kExpSixteenthF32[] = {
+    0.500016212,
+    0.166670576,
+};
+
 // 2^r = 1 + r P(r), |r| <= 1/2.
 // F32: degree 5, error 2^-25.9.
 inline constexpr double kExp2F32[] = {

@@ -157,6 +157,9 @@ def table():
     yield ("Exp", "exp(r) = 1 + r + r^2 P(r), relative to r", "|r| <= ln(2)/2",
            (near0(lambda r: (mp.expm1(r) - r) / r**2, lambda r: mpf(1) / 2 + r / 6),
             lambda r: abs(r) + TINY, -half, half), 4, 9)
+    yield ("ExpSixteenth", "exp(r) = 1 + r + r^2 P(r)", "|r| <= ln(2)/32",
+           (near0(lambda r: (mp.expm1(r) - r) / r**2, lambda r: mpf(1) / 2 + r / 6),
+            lambda r: r**2 + TINY, -half / 16, half / 16), 1, None)
     yield ("Exp2", "2^r = 1 + r P(r)", "|r| <= 1/2",
            (near0(lambda r: (mpf(2)**r - 1) / r, lambda r: LN2 + r * LN2**2 / 2),
             lambda r: abs(r) * mpf(2)**-r + TINY, -mpf(".5001"), mpf(".5001")), 5, 10)

@@ -1,5 +1,9 @@
 // A sigmoid of a sigmoid: what takes the place of the one's formula is the other's argument.
 // RUN: ptc-kernel %s --check | FileCheck %s
+// RUN: ptc-kernel %s --level=x86-64-v4 --emit=asm | FileCheck %s --check-prefix=LOOKUP
+
+// Powers of 2 are looked up among 16, which leaves a short polynomial.
+// LOOKUP: vpermps
 
 // CHECK: ok sigmoids
 loop.kernel @sigmoids(%x: !loop.buffer<[n] x f32>, %y: !loop.buffer<[n] x f32>)
