@@ -84,6 +84,7 @@ public:
 
 private:
   void emitNodes(const Points &points);
+  Value emitShortRows(Value begin, Value end);
   void emitRows(Value begin, Value end);
   void emitTiledRows(Value begin, Value end);
   ChosenPoints orderPoints();
@@ -167,9 +168,23 @@ void LoopKernel::emitOdometer(Value begin, Value end, ArrayRef<Value> sizes,
   });
 }
 
+/// The rows of a lone node that steps of several take; the first that is left.
+Value LoopKernel::emitShortRows(Value begin, Value end) {
+  bool isLone = nodes.size() == 1 && shared == 1 && hasNoLocals();
+  int64_t count = isLone ? chooseShortRows(e, nodes.front(), config.nodeVectors.front()) : 1;
+  if (count == 1)
+    return begin;
+  InvariantBuilder &in = e.invariants;
+  Value length = in.max(in.sub(end, begin), e.constant(0)), step = e.constant(count);
+  Value rest = in.add(begin, in.mul(in.floorDiv(length, step, true), step));
+  e.forEach(begin, rest, count, [&](Value row) { cpu::emitShortRows(e, nodes.front(), row, count); });
+  return rest;
+}
+
 // Each iteration is one point of the shared dims.
 void LoopKernel::emitRows(Value begin, Value end) {
   placeLocals(e, 1);
+  begin = emitShortRows(begin, end);
   SmallVector<Value> sizes;
   for (Expr extent : extents)
     sizes.push_back(e.emitExpr(extent, {}));

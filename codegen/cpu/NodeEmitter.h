@@ -64,6 +64,15 @@ int64_t choosePointsPerStep(llvm::ArrayRef<mlir::Operation *> ops);
 /// the other vector, and their chains overlap.
 bool takesPairs(mlir::Operation *node, const CpuLevel &level);
 
+/// What takes dozens of instructions that wait for each other: an elementary function.
+bool isFunction(mlir::Operation *op);
+
+/// How many rows of a lone pointwise node [rows, row] a step takes together, lanes along `vectorDim`: 1 where a row
+/// fills a vector, or no function gains by it. A power of two.
+int64_t chooseShortRows(KernelEmitter &e, mlir::Operation *node, int64_t vectorDim);
+/// The node at `count` rows from `first` on.
+void emitShortRows(KernelEmitter &e, mlir::Operation *node, mlir::Value first, int64_t count);
+
 /// Loops over `dims` (outermost first) around `body`, values carried through. Loops of constant length that come to at
 /// most `unrolled` iterations together are unrolled.
 llvm::SmallVector<mlir::Value> emitLoops(KernelEmitter &e, llvm::ArrayRef<Expr> domain, llvm::ArrayRef<int64_t> dims,

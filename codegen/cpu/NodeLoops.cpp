@@ -88,8 +88,7 @@ int64_t cpu::chooseWholeLanes(KernelEmitter &e, Operation *op, Expr extent) {
   return std::min<int64_t>(e.chooseLanes(op), whole & -whole);
 }
 
-/// What takes dozens of instructions that wait for each other.
-static bool isFunction(Operation *op) {
+bool cpu::isFunction(Operation *op) {
   return isa<math::MathDialect>(op->getDialect()) && !isa<math::SqrtOp, math::AbsFOp, math::FmaOp>(op);
 }
 

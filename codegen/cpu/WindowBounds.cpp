@@ -22,6 +22,7 @@ using namespace ptc::cpu;
 static constexpr int64_t largestWindow = 128;       // elements; longer reductions have enough reuse of their own,
 static constexpr int64_t largestOverlapping = 8192; // but windows of neighbours that overlap
 static constexpr int64_t longestBody = 24;          // operations for an element of the window: tiles are unrolled
+static constexpr int64_t fewestJoined = 4;          // outputs whose sums over lanes are worth taking together
 
 static bool isConstantValue(Value value, llvm::function_ref<bool(Attribute)> predicate) {
   auto constant = value.getDefiningOp<arith::ConstantOp>();
@@ -187,6 +188,7 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, i
   if (op.getReduced() == 0 || window > most || operations > 2 * longestBody ||
       !llvm::none_of(op.getBody().front(), [](Operation &inner) { return isa<loop::ArgReduceOp>(inner); }))
     return -1;
+  int64_t few = -1; // a dim with fewer outputs than are worth joining
   for (int64_t dim = shared - 1; dim >= apart; --dim) {
     auto extent = domain[size_t(dim)].asConstant();
     if (dim == lanesDim || (extent && *extent < 2))
@@ -199,8 +201,11 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, i
           return windowsOverlap(op, dim, reduced);
         })))
       continue;
-    if (found.wasInterrupted() && (joinsLanes || isWorkShared(op, dim, firstReduced, domain)))
+    if (!found.wasInterrupted() || !(joinsLanes || isWorkShared(op, dim, firstReduced, domain)))
+      continue;
+    if (!joinsLanes || !extent || *extent >= fewestJoined)
       return dim;
+    few = few < 0 ? dim : few;
   }
-  return -1;
+  return few;
 }
