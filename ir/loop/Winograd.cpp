@@ -34,11 +34,11 @@ void loop::setWinogradTile(Operation *op, WinogradTile tile) {
   op->setAttr(winogradAttr, DenseI64ArrayAttr::get(op->getContext(), numbers));
 }
 
-ArrayRef<double> loop::getWinogradPoints(WinogradTile tile) {
+ArrayRef<double> loop::getWinogradPoints(WinogradTile phase) {
   static constexpr double ofFour[] = {1}, ofFive[] = {0.75, 2}, ofSix[] = {0.625, 1.5}, ofEight[] = {0.5, 1, 2};
-  if (tile.taps == 1)
+  if (phase.taps == 1)
     return {};
-  switch (tile.size()) {
+  switch (phase.size()) {
   case 4:
     return ofFour;
   case 5:
@@ -53,25 +53,25 @@ ArrayRef<double> loop::getWinogradPoints(WinogradTile tile) {
 
 // A row of G: the powers of a point a over the product of its distances from all others. For +-p these are the same, 2p
 // and p times p^2 - q^2 for every other q.
-static SmallVector<double> weightMatrixOfPhase(WinogradTile tile) {
-  if (tile.taps == 1)
-    return SmallVector<double>(size_t(tile.size()), 1.0);
-  ArrayRef<double> points = getWinogradPoints(tile);
+static SmallVector<double> weightMatrixOfPhase(WinogradTile phase) {
+  if (phase.taps == 1)
+    return SmallVector<double>(size_t(phase.size()), 1.0);
+  ArrayRef<double> points = getWinogradPoints(phase);
   double atZero = 1;
   for (double p : points)
     atZero *= -p * p;
-  SmallVector<double> rows(size_t(tile.taps), 0.0);
+  SmallVector<double> rows(size_t(phase.taps), 0.0);
   rows[0] = 1 / atZero;
   for (double p : points) {
     double distances = 2 * p * p;
     for (double q : points)
       distances *= p == q ? 1 : p * p - q * q;
     for (double at : {p, -p})
-      for (int64_t tap = 0; tap < tile.taps; ++tap)
+      for (int64_t tap = 0; tap < phase.taps; ++tap)
         rows.push_back(tap == 0 ? 1 / distances : at * rows.back());
   }
-  if (hasInfinity(tile)) {
-    rows.append(size_t(tile.taps), 0.0);
+  if (hasInfinity(phase)) {
+    rows.append(size_t(phase.taps), 0.0);
     rows.back() = 1;
   }
   return rows;

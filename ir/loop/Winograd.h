@@ -32,7 +32,7 @@
 //   domain   [group... | image..., row, column | n | slice..., 3, 3, channel]: the last two m dims move with the
 //            window's two; the slices of a window that has more dims, as 3x3x3 in volumes, are terms like channels.
 //            Elements of the window may lie d pixels apart: then every d-th output belongs to one phase, whose pixels
-//            are neighbours to each other, and a tile is one of a phase. Or outputs lie 2 pixels apart
+//            are neighbours to each other, and a tile is one of a phase. Or the stride is 2
 //            [group... | image..., output | n | slice..., r, channel] along one dim
 //   weight   [positions][group...][n/16][slice...][channel][16], made of a form [window...][group...]... that the
 //            recipe gathers
@@ -63,7 +63,8 @@ struct WinogradTile {
   int64_t size() const { return (outputs - 1) * stride + taps; }
   int64_t positions() const { return sides == 2 ? size() * size() : size(); }
   int64_t elements() const { return sides == 2 ? taps * taps : taps; } // of the window
-  /// Along a side, what the pixels and weights at number, number + stride, ... amount to.
+  /// What the pixels and weights at number, number + stride, ... along a side are: a tile along one dim, without
+  /// stride.
   WinogradTile phase(int64_t number) const {
     return {.outputs = outputs, .taps = (taps - number + stride - 1) / stride, .sides = 1};
   }
@@ -76,9 +77,10 @@ WinogradTile getWinogradTile(ContractionOp op);
 void setWinogradTile(mlir::Operation *op, WinogradTile tile);
 
 /// The points p of a phase; none where it has one tap, and its positions are its pixels. Else positions along a dim are
-/// those of 0, p0, -p0, p1, ..., and, of an even number, infinity.
-llvm::ArrayRef<double> getWinogradPoints(WinogradTile tile);
-inline bool hasInfinity(WinogradTile tile) { return tile.size() % 2 == 0; }
+/// those of 0, p0, -p0, p1, ..., and infinity if the phase has it.
+llvm::ArrayRef<double> getWinogradPoints(WinogradTile phase);
+/// Zero and pairs are an odd number of points.
+inline bool hasInfinity(WinogradTile phase) { return phase.size() % 2 == 0; }
 /// G, size x taps, row-major.
 llvm::SmallVector<double> getWinogradWeightMatrix(WinogradTile tile);
 

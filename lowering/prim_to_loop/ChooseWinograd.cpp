@@ -6,8 +6,8 @@
 // 2 takes 49 of 81, F(4 x 4) 81 of 144. What it costs besides:
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
-//   weights      (t + 2)^2 numbers in place of 9. A model's weights do not stay in a cache between two runs: they
-//                stream from memory, which outweighs the rest where images are small
+//   weights      (t + 2)^2 numbers in place of 9, with stride 2 (2 t + 1)^2. A model's weights do not stay in a cache
+//                between two runs: they stream from memory, which outweighs the rest where images are small
 //   whole tiles  a 14 x 14 image takes 16 tiles of 4 x 4, as much as one of 16 x 16; where elements of the window lie
 //                apart, each phase of the outputs has whole tiles of its own
 //
