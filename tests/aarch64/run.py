@@ -11,11 +11,14 @@ import tempfile
 import zlib
 from pathlib import Path
 
-import ml_dtypes
-import numpy as np
-import onnx
-import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):  # before numpy starts threads, for which a fork would wait in vain
+    os.environ[name] = "1"
+
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "conformance"), str(ROOT / "runtime" / "python")]
