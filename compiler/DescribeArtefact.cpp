@@ -36,13 +36,14 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
 }
 
 /// "winograd-4x4" for a convolution that is computed in such tiles of outputs, "winograd-4" along one dim,
-/// "winograd-3x3-s2" with stride 2; else the op's name.
+/// "winograd-3x3-s2" with stride 2, "winograd-2x4x4" in volumes; else the op's name.
 static std::string kindOfNode(mlir::Operation *op) {
   auto contraction = dyn_cast<loop::ContractionOp>(op);
   loop::WinogradTile tile = contraction ? loop::getWinogradTile(contraction) : loop::WinogradTile();
   if (!tile)
     return op->getName().stripDialect().str();
-  std::string kind = formatv(tile.sides == 2 ? "winograd-{0}x{0}" : "winograd-{0}", tile.outputs).str();
+  std::string deep = tile.isVolume() ? std::to_string(tile.depth) + "x" : "";
+  std::string kind = formatv(tile.sides == 2 ? "winograd-{1}{0}x{0}" : "winograd-{0}", tile.outputs, deep).str();
   return tile.stride == 1 ? kind : kind + "-s" + std::to_string(tile.stride);
 }
 

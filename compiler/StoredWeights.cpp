@@ -500,6 +500,8 @@ static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elem
   loop::WinogradTile tile = loop::getWinogradTile(weight.getOperation());
   if (tile)
     llvm::append_range(transform, loop::getWinogradWeightMatrix(tile));
+  if (tile.isVolume())
+    llvm::append_range(transform, loop::getWinogradWeightMatrix(tile.alongDepth()));
   host::Recipe part{.elementBytes = elementBytes,
                     .offset = recipe.getOffset(),
                     .extents = recipe.getExtents().drop_front(outer).vec(),
@@ -509,7 +511,8 @@ static std::optional<host::Recipe> describe(loop::WeightOp weight, unsigned elem
                     .limit = recipe.getLimit(),
                     .transform = std::move(transform),
                     .transformColumns = tile.taps,
-                    .transformDims = tile.sides};
+                    .transformDims = tile.dims(),
+                    .depthRows = tile.isVolume() ? tile.planes() : 0};
   if (isTurned)
     turn(part, shapeOfPart(weight, number));
   return part;

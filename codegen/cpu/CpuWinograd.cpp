@@ -6,10 +6,11 @@
 //     [for slice]                         of a window that has several
 //     [copy the tile's pixels]            where some lie in the padding, or are not what a load yields
 //     for channels, a vector at a time    B^T d B to scratch, [position][tile][channel]
+//       [for plane of pixels]             of a volume: then along its depth, in place
 //   for position                          a product of any other kind: rows are tiles, k is the channels
 //     for column tile, row tile           the register tile; sums to scratch, [position][tile][column]
 //   for tile of outputs
-//     for columns, a vector at a time     A^T m A to scratch, [output][column]
+//     for columns, a vector at a time     A^T m A to scratch, [output][column]; of a volume first along its depth
 //     for outputs that there are          epilogue
 //
 // Transforms. Positions along a dim are the points 0, p0, -p0, p1, -p1, ..., perhaps infinity, at which a polynomial
@@ -37,13 +38,14 @@ namespace {
 /// has fewer outputs than the first one.
 struct OutputTile {
   EmissionPoint point;
-  Value row, column;
+
+  Value start(const WinogradSide &side) const { return point.dims[side.output]; }
 };
 
-/// Vectors in memory, `step` elements apart.
-struct Plane {
+/// Vectors in memory, so many elements apart.
+struct Pixels {
   Value base;
-  Value rowStep, columnStep;
+  Value planeStep, rowStep, columnStep;
 };
 
 class WinogradEmission {
@@ -61,6 +63,12 @@ private:
   void transformTile(const ContractionTask &task, Value local, Value slice);
   Value liesInside(const OutputTile &tile);
   void copyPixels(const OutputTile &tile);
+  Pixels pixelsOf(const OutputTile &tile);
+  void transformPlane(const Pixels &source, Value target, Value channel, Value mask);
+  void transformPlaneOfSums(Value source, Value target, Value column);
+  void storeOutputs(const OutputTile &tile, Value firstColumn, Value columns);
+  /// Along the depth of a volume, in place: vectors at `base`, `position` elements from one position to the next.
+  void transformDepth(Value base, Value position, llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> transform);
   void multiply(const ContractionTask &task);
   Value panelsOfPosition() { return i.mul(c.value(w.product.batch), c.panels); }
   /// The task's group; a constant where there is one alone, which holds no register.
@@ -78,6 +86,9 @@ private:
   SmallVector<Value> phaseFromPoints(loop::WinogradTile phase, ArrayRef<Value> m);
   SmallVector<Value> toPoints(ArrayRef<Value> x);   // B^T x
   SmallVector<Value> fromPoints(ArrayRef<Value> m); // A^T m
+
+  /// Positions of a plane, which are those of all tiles but volumes.
+  int64_t square() const { return w.positions() / w.tile.planes(); }
 
   Value constant(int64_t value) { return i.constant(value); }
   Value address(Value base, Value index) { return e.getAddress(base, type, index); }
@@ -223,11 +234,10 @@ OutputTile WinogradEmission::tileAt(const ContractionTask &task, Value local) {
     Value output = i.mul(takeDigit(side.tiles), constant(side.outputs * side.dilation));
     return side.dilation == 1 ? output : i.add(output, takeDigit(side.phases));
   };
-  tile.column = takeOutput(w.across);
-  if (w.hasRows())
-    tile.point.dims[w.down.output] = tile.row = takeOutput(w.down);
+  SmallVector<const WinogradSide *> sides = w.sides();
+  for (const WinogradSide *side : llvm::reverse(sides))
+    tile.point.dims[side->output] = takeOutput(*side);
   c.setDims(tile.point, w.product.firstM(), w.firstOutput() - w.product.firstM(), flat);
-  tile.point.dims[w.across.output] = tile.column;
   return tile;
 }
 
@@ -238,40 +248,40 @@ Value WinogradEmission::liesInside(const OutputTile &tile) {
     Value end = i.add(start, constant((side.outputs - 1) * side.dilation + 1));
     return i.compare(arith::CmpIPredicate::sle, end, extent(side.output));
   };
-  Value inside = fits(tile.column, w.across);
-  if (w.hasRows())
-    inside = i.logicalAnd(fits(tile.row, w.down), inside);
+  SmallVector<const WinogradSide *> sides = w.sides();
+  Value inside;
+  for (const WinogradSide *side : llvm::reverse(sides)) {
+    Value fitting = fits(tile.start(*side), *side);
+    inside = inside ? i.logicalAnd(fitting, inside) : fitting;
+  }
   if (!w.product.lhs.mask)
     return inside;
-  for (bool isBelow : {false, true}) {
-    if (isBelow && !w.hasRows())
-      break;
-    for (bool isRight : {false, true}) {
-      EmissionPoint corner = tile.point;
-      auto set = [&](const WinogradSide &side, bool isFar) {
-        int64_t outputs = isFar ? side.outputs - 1 : 0;
-        corner.dims[side.output] = i.add(corner.dims[side.output], constant(outputs * side.dilation));
-        corner.dims[side.window] = constant(isFar ? side.taps - 1 : 0);
-      };
-      if (w.hasRows())
-        set(w.down, isBelow);
-      set(w.across, isRight);
-      for (Expr condition : w.product.lhs.conditions()) {
-        Value v = e.emitExpr(condition, corner);
-        inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
-      }
+  for (size_t number = 0; number < size_t(1) << sides.size(); ++number) {
+    EmissionPoint corner = tile.point;
+    for (auto [at, side] : llvm::enumerate(sides)) {
+      bool isFar = number >> (sides.size() - 1 - at) & 1;
+      int64_t outputs = isFar ? side->outputs - 1 : 0;
+      corner.dims[side->output] = i.add(corner.dims[side->output], constant(outputs * side->dilation));
+      corner.dims[side->window] = constant(isFar ? side->taps - 1 : 0);
+    }
+    for (Expr condition : w.product.lhs.conditions()) {
+      Value v = e.emitExpr(condition, corner);
+      inside = i.logicalAnd(inside, i.compare(arith::CmpIPredicate::sge, v, constant(0)));
     }
   }
   return inside;
 }
 
-/// Evaluates the lhs into the patch, [row][column][channel].
+/// Evaluates the lhs into the patch, [plane][row][column][channel].
 void WinogradEmission::copyPixels(const OutputTile &tile) {
   EmissionPoint point = tile.point;
   Value pitch = c.value(w.pixelsPitch);
   // Pixel `at` of the tile is that of an output and a window element that exist; `last`: the phase's last output, which
   // lies before the tile's first one if the tile is outside.
-  auto set = [&](const WinogradSide &side, Value start, Value at) {
+  auto set = [&](const WinogradSide &side, Value at) {
+    if (side.output < 0)
+      return;
+    Value start = tile.start(side);
     Value last = i.sub(extent(side.output), constant(1)), apart = constant(side.dilation);
     if (side.dilation > 1)
       last = i.add(start, i.mul(i.floorDiv(i.sub(last, start), apart, /*nonNegative=*/false), apart));
@@ -282,16 +292,82 @@ void WinogradEmission::copyPixels(const OutputTile &tile) {
     point.dims[side.output] = output;
     point.dims[side.window] = i.floorDiv(i.sub(place, pixelOf(output)), apart, /*nonNegative=*/true);
   };
-  forEach(constant(w.down.size()), [&](Value row) {
-    forEach(constant(w.across.size()), [&](Value column) {
-      if (w.hasRows())
-        set(w.down, tile.row, row);
-      set(w.across, tile.column, column);
-      Value line = address(patch, i.mul(i.add(i.mul(row, constant(w.across.size())), column), pitch));
-      c.forEachVector(point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value position) {
-        e.createStore(e.splat(c.emitLhs(at), c.lanes), address(line, position));
+  auto copyLine = [&](Value place) {
+    Value line = address(patch, i.mul(place, pitch));
+    c.forEachVector(point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value position) {
+      e.createStore(e.splat(c.emitLhs(at), c.lanes), address(line, position));
+    });
+  };
+  forEach(constant(w.deep.size()), [&](Value plane) {
+    forEach(constant(w.down.size()), [&](Value row) {
+      forEach(constant(w.across.size()), [&](Value column) {
+        set(w.deep, plane);
+        set(w.down, row);
+        set(w.across, column);
+        Value line = i.add(i.mul(plane, constant(w.down.size())), row);
+        copyLine(i.add(i.mul(line, constant(w.across.size())), column));
       });
     });
+  });
+}
+
+/// The tile's pixels, which are copied if need be: those of the first channel.
+Pixels WinogradEmission::pixelsOf(const OutputTile &tile) {
+  Value pitch = c.value(w.pixelsPitch), line = i.mul(constant(w.across.size()), pitch);
+  Pixels source{patch, i.mul(constant(w.down.size()), line), line, pitch};
+  if (!w.readsInPlace) {
+    copyPixels(tile);
+    return source;
+  }
+  Value inside = liesInside(tile);
+  Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
+  c.emitIf(outside, [&] { copyPixels(tile); });
+  EmissionPoint first = tile.point;
+  for (int64_t dim = w.firstWindow(); dim <= w.channel; ++dim)
+    first.dims[dim] = constant(0);
+  Value place = c.addressInPlace(first);
+  source.base = i.get<arith::SelectOp>(inside, place, patch);
+  source.planeStep = i.select(inside, c.value(w.deep.stride), source.planeStep);
+  source.rowStep = i.select(inside, c.value(w.down.stride), source.rowStep);
+  source.columnStep = i.select(inside, c.value(w.across.stride), source.columnStep);
+  return source;
+}
+
+void WinogradEmission::transformPlane(const Pixels &source, Value target, Value channel, Value mask) {
+  Value plane = c.value(w.pixelsPlane);
+  int64_t n = w.across.size();
+  SmallVector<SmallVector<Value>> columns;
+  for (int64_t x = 0; x < n; ++x) {
+    SmallVector<Value> column;
+    for (int64_t y = 0; y < w.down.size(); ++y) {
+      Value row = address(source.base, i.add(i.mul(source.rowStep, constant(y)), channel));
+      Value from = address(row, i.mul(source.columnStep, constant(x)));
+      column.push_back(e.createLoad(type, c.lanes, from, mask));
+    }
+    columns.push_back(toPoints(column));
+  }
+  for (int64_t y = 0; y < w.down.size(); ++y) {
+    SmallVector<Value> row;
+    for (int64_t x = 0; x < n; ++x)
+      row.push_back(columns[x][y]);
+    for (auto [x, value] : llvm::enumerate(toPoints(row))) {
+      Value at = i.add(i.mul(plane, constant(y * n + int64_t(x))), channel);
+      e.createStore(value, address(target, at));
+    }
+  }
+}
+
+void WinogradEmission::transformDepth(Value base, Value position,
+                                      llvm::function_ref<SmallVector<Value>(ArrayRef<Value>)> transform) {
+  Value apart = i.mul(constant(square()), position);
+  c.loop(constant(0), constant(square()), 1, [&](Value number) {
+    Value place = address(base, i.mul(position, number));
+    auto planeAt = [&](size_t plane) { return address(place, i.mul(apart, constant(int64_t(plane)))); };
+    SmallVector<Value> vectors;
+    for (size_t plane = 0; plane < size_t(w.tile.planes()); ++plane)
+      vectors.push_back(e.createLoad(type, c.lanes, planeAt(plane)));
+    for (auto [plane, value] : llvm::enumerate(transform(vectors)))
+      e.createStore(value, planeAt(plane));
   });
 }
 
@@ -299,43 +375,18 @@ void WinogradEmission::transformTile(const ContractionTask &task, Value local, V
   Value pitch = c.value(w.pixelsPitch), plane = c.value(w.pixelsPlane);
   OutputTile tile = tileAt(task, local);
   c.setDims(tile.point, w.product.firstK(), w.firstWindow() - w.product.firstK(), slice);
-  Plane source{patch, i.mul(constant(w.across.size()), pitch), pitch};
-  if (w.readsInPlace) {
-    Value inside = liesInside(tile);
-    Value outside = i.compare(arith::CmpIPredicate::eq, inside, i.constant(e.builder.getBoolAttr(false)));
-    c.emitIf(outside, [&] { copyPixels(tile); });
-    EmissionPoint first = tile.point;
-    for (int64_t dim = w.firstWindow(); dim <= w.channel; ++dim)
-      first.dims[dim] = constant(0);
-    Value place = c.addressInPlace(first);
-    source.base = i.get<arith::SelectOp>(inside, place, patch);
-    source.rowStep = i.select(inside, c.value(w.down.stride), source.rowStep);
-    source.columnStep = i.select(inside, c.value(w.across.stride), source.columnStep);
-  } else {
-    copyPixels(tile);
-  }
+  Pixels source = pixelsOf(tile);
   Value target = address(pixels, i.add(i.mul(local, pitch), i.mul(slice, extent(w.channel))));
   c.forEachVector(tile.point, w.channel, constant(0), extent(w.channel), [&](const EmissionPoint &at, Value channel) {
-    int64_t n = w.across.size();
-    SmallVector<SmallVector<Value>> columns;
-    for (int64_t x = 0; x < n; ++x) {
-      SmallVector<Value> column;
-      for (int64_t y = 0; y < w.down.size(); ++y) {
-        Value row = address(source.base, i.add(i.mul(source.rowStep, constant(y)), channel));
-        Value from = address(row, i.mul(source.columnStep, constant(x)));
-        column.push_back(e.createLoad(type, c.lanes, from, at.mask));
-      }
-      columns.push_back(toPoints(column));
-    }
-    for (int64_t y = 0; y < w.down.size(); ++y) {
-      SmallVector<Value> row;
-      for (int64_t x = 0; x < n; ++x)
-        row.push_back(columns[x][y]);
-      for (auto [x, value] : llvm::enumerate(toPoints(row))) {
-        Value at = i.add(i.mul(plane, constant(y * n + int64_t(x))), channel);
-        e.createStore(value, address(target, at));
-      }
-    }
+    forEach(constant(w.tile.planes()), [&](Value number) {
+      Pixels ofPlane = source;
+      ofPlane.base = address(source.base, i.mul(number, source.planeStep));
+      Value first = i.mul(number, i.mul(constant(square()), plane));
+      transformPlane(ofPlane, address(target, first), channel, at.mask);
+    });
+    if (w.tile.isVolume())
+      transformDepth(address(target, channel), plane,
+                     [&](ArrayRef<Value> x) { return phaseToPoints(w.tile.alongDepth(), x); });
   });
 }
 
@@ -407,46 +458,72 @@ void WinogradEmission::multiply(const ContractionTask &task) {
 // Sums
 //===----------------------------------------------------------------------===//
 
+void WinogradEmission::transformPlaneOfSums(Value source, Value target, Value column) {
+  Value pitch = c.value(w.sumsPitch), plane = c.value(w.sumsPlane);
+  int64_t n = w.across.size(), outputs = w.across.outputs;
+  SmallVector<SmallVector<Value>> transformed;
+  for (int64_t x = 0; x < n; ++x) {
+    SmallVector<Value> m;
+    for (int64_t y = 0; y < w.down.size(); ++y)
+      m.push_back(e.createLoad(type, c.lanes, address(source, i.add(i.mul(plane, constant(y * n + x)), column))));
+    transformed.push_back(fromPoints(m));
+  }
+  for (int64_t y = 0; y < w.down.outputs; ++y) {
+    SmallVector<Value> row;
+    for (int64_t x = 0; x < n; ++x)
+      row.push_back(transformed[x][y]);
+    for (auto [x, value] : llvm::enumerate(fromPoints(row)))
+      e.createStore(value, address(target, i.add(i.mul(pitch, constant(y * outputs + int64_t(x))), column)));
+  }
+}
+
+/// The epilogue of outputs that there are.
+void WinogradEmission::storeOutputs(const OutputTile &tile, Value firstColumn, Value columns) {
+  auto present = [&](const WinogradSide &side) {
+    if (side.output < 0)
+      return constant(1);
+    Value left = i.sub(extent(side.output), tile.start(side));
+    if (side.dilation > 1)
+      left = i.floorDiv(i.add(left, constant(side.dilation - 1)), constant(side.dilation), /*nonNegative=*/false);
+    return i.min(constant(side.outputs), left);
+  };
+  EmissionPoint point = tile.point;
+  auto set = [&](const WinogradSide &side, Value at) {
+    if (side.output >= 0)
+      point.dims[side.output] = i.add(tile.start(side), i.mul(at, constant(side.dilation)));
+  };
+  forEach(present(w.deep), [&](Value z) {
+    forEach(present(w.down), [&](Value y) {
+      forEach(present(w.across), [&](Value x) {
+        set(w.deep, z);
+        set(w.down, y);
+        set(w.across, x);
+        Value row = i.add(i.mul(z, constant(w.down.outputs)), y);
+        Value number = i.add(i.mul(row, constant(w.across.outputs)), x);
+        c.emitEpilogueOnRow(point, address(results, i.mul(c.value(w.sumsPitch), number)), firstColumn, columns);
+      });
+    });
+  });
+}
+
 void WinogradEmission::transformSums(const ContractionTask &task) {
   Value pitch = c.value(w.sumsPitch), plane = c.value(w.sumsPlane), width = constant(panelWidth);
   Value firstColumn = i.mul(task.firstPanel, width);
   Value columns = i.sub(i.min(i.mul(task.endPanel, width), c.n), firstColumn);
-  int64_t n = w.across.size(), outputs = w.across.outputs;
   c.loop(constant(0), task.rows, 1, [&](Value local) {
     OutputTile tile = tileAt(task, local);
     Value source = address(sums, i.mul(local, pitch));
     c.loop(constant(0), columns, c.lanes, [&](Value column) { // the last vector may go beyond, as the products do
-      SmallVector<SmallVector<Value>> transformed;
-      for (int64_t x = 0; x < n; ++x) {
-        SmallVector<Value> m;
-        for (int64_t y = 0; y < w.down.size(); ++y)
-          m.push_back(e.createLoad(type, c.lanes, address(source, i.add(i.mul(plane, constant(y * n + x)), column))));
-        transformed.push_back(fromPoints(m));
-      }
-      for (int64_t y = 0; y < w.down.outputs; ++y) {
-        SmallVector<Value> row;
-        for (int64_t x = 0; x < n; ++x)
-          row.push_back(transformed[x][y]);
-        for (auto [x, value] : llvm::enumerate(fromPoints(row)))
-          e.createStore(value, address(results, i.add(i.mul(pitch, constant(y * outputs + int64_t(x))), column)));
-      }
-    });
-    auto present = [&](Value start, const WinogradSide &side) {
-      Value left = i.sub(extent(side.output), start);
-      if (side.dilation > 1)
-        left = i.floorDiv(i.add(left, constant(side.dilation - 1)), constant(side.dilation), /*nonNegative=*/false);
-      return i.min(constant(side.outputs), left);
-    };
-    forEach(w.hasRows() ? present(tile.row, w.down) : constant(1), [&](Value y) {
-      forEach(present(tile.column, w.across), [&](Value x) {
-        EmissionPoint point = tile.point;
-        if (w.hasRows())
-          point.dims[w.down.output] = i.add(tile.row, i.mul(y, constant(w.down.dilation)));
-        point.dims[w.across.output] = i.add(tile.column, i.mul(x, constant(w.across.dilation)));
-        Value line = address(results, i.mul(pitch, i.add(i.mul(y, constant(outputs)), x)));
-        c.emitEpilogueOnRow(point, line, firstColumn, columns);
+      if (w.tile.isVolume())
+        transformDepth(address(source, column), plane,
+                       [&](ArrayRef<Value> m) { return phaseFromPoints(w.tile.alongDepth(), m); });
+      forEach(constant(w.deep.outputs), [&](Value number) {
+        Value first = i.mul(number, i.mul(constant(square()), plane));
+        Value result = i.mul(number, i.mul(constant(w.down.outputs * w.across.outputs), pitch));
+        transformPlaneOfSums(address(source, first), address(results, result), column);
       });
     });
+    storeOutputs(tile, firstColumn, columns);
   });
 }
 

@@ -15,8 +15,8 @@
 
 namespace ptc::cpu {
 
-/// Rows or columns; of a window along one dim only columns, and a tile has one pixel and output down. Outputs of a
-/// phase are `dilation` apart, as the elements of the window are.
+/// Planes, rows or columns; of a window along one dim only columns, and a tile has one pixel and output down. Only
+/// volumes have several planes. Outputs of a phase are `dilation` apart, as the elements of the window are.
 struct WinogradSide {
   int64_t output = -1, window = -1; // dims of the domain
   int64_t outputs = 1, taps = 1;
@@ -30,7 +30,7 @@ struct WinogradSide {
 struct WinogradForm {
   ContractionForm product; // m: tiles, k: channels
   loop::WinogradTile tile;
-  WinogradSide down, across;
+  WinogradSide deep, down, across;
   int64_t channel = 0; // dim of the domain
   int64_t slices = 1;  // of the window, in dims from firstK on
 
@@ -43,9 +43,11 @@ struct WinogradForm {
 
   bool hasRows() const { return tile.sides == 2; }
   int64_t positions() const { return tile.positions(); }
+  /// Those that the tile has, from the outermost one in.
+  llvm::SmallVector<const WinogradSide *> sides() const;
   /// The first dims of outputs and of the window that are transformed.
-  int64_t firstOutput() const { return hasRows() ? down.output : across.output; }
-  int64_t firstWindow() const { return hasRows() ? down.window : across.window; }
+  int64_t firstOutput() const { return sides().front()->output; }
+  int64_t firstWindow() const { return sides().front()->window; }
 };
 
 /// `form`: the contraction as describeContraction sees it; tile and dilations are those that its panels tell.

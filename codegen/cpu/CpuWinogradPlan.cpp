@@ -3,9 +3,9 @@
 // A task takes a block of tiles and a block of columns. Transformed pixels of its tiles (all channels) and its sums lie
 // in scratch, [position][tile][channel], and should stay in a second-level cache between the two transforms and the
 // products. Every block of tiles streams all transformed weights, which are many: below three dozen tiles that costs
-// more than pixels that come from the third level. Every block of columns streams the pixels, so a task takes many
-// columns where tasks remain for many threads; the tasks of one block of tiles follow each other, and only the first of
-// a thread transforms the pixels.
+// more than pixels that come from the third level; a tile of a volume counts for each of its planes of outputs. Every
+// block of columns streams the pixels, so a task takes many columns where tasks remain for many threads; the tasks of
+// one block of tiles follow each other, and only the first of a thread transforms the pixels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,17 @@ static constexpr int64_t lineElements = 16;
 /// Planes an odd number of lines apart: the positions of an element do not meet in one set of the first-level cache.
 static Expr planeOf(Expr elements) { return roundUp(elements, 2 * lineElements) + lineElements; }
 
-/// Where the lhs is a load, masked or not, whose steps along rows and columns are those of the window times theirs: the
+SmallVector<const WinogradSide *> WinogradForm::sides() const {
+  SmallVector<const WinogradSide *> found;
+  if (tile.isVolume())
+    found.push_back(&deep);
+  if (hasRows())
+    found.push_back(&down);
+  found.push_back(&across);
+  return found;
+}
+
+/// Where the lhs is a load, masked or not, whose steps along all sides are those of the window times theirs: the
 /// window's.
 static void findStrides(WinogradForm &form) {
   ContractionForm &product = form.product;
@@ -40,17 +50,17 @@ static void findStrides(WinogradForm &form) {
     Expr output = loop::strideOf(expr, side.output), window = loop::strideOf(expr, side.window);
     return output && window && output * side.dilation == window * side.step ? window : Expr();
   };
-  auto commonOfBoth = [&](Expr expr) {
-    return (!form.hasRows() || common(expr, form.down)) && common(expr, form.across);
+  auto commonOfAll = [&](Expr expr) {
+    return llvm::all_of(form.sides(), [&](const WinogradSide *side) { return bool(common(expr, *side)); });
   };
   Expr along = loop::strideOf(index, form.channel);
-  if (!commonOfBoth(index) || !along || !along.isConstant(1))
+  if (!commonOfAll(index) || !along || !along.isConstant(1))
     return;
   for (Expr condition : product.lhs.conditions())
-    if (!commonOfBoth(condition) || condition.uses(dimName(form.channel)))
+    if (!commonOfAll(condition) || condition.uses(dimName(form.channel)))
       return;
-  form.down.stride = form.hasRows() ? common(index, form.down) : Expr::constant(index.getContext(), 0);
-  form.across.stride = common(index, form.across);
+  for (WinogradSide *side : {&form.deep, &form.down, &form.across})
+    side->stride = side->output < 0 ? Expr::constant(index.getContext(), 0) : common(index, *side);
   form.readsInPlace = true;
 }
 
@@ -72,7 +82,7 @@ static WinogradSide sideOf(const ContractionForm &form, int64_t output, int64_t 
 static int64_t chooseTiles(const WinogradForm &form, int64_t columns) {
   const ContractionForm &p = form.product;
   int64_t tileBytes = form.positions() * (p.k.getValue() + columns * panelWidth) * p.accumulatorBytes();
-  return std::clamp(blockBytes / tileBytes, fewestTiles, mostTiles);
+  return std::clamp(blockBytes / tileBytes, fewestTiles / (form.tile.depth > 1 ? 2 : 1), mostTiles);
 }
 
 /// Panels of columns that a task takes. A size that only a run knows counts as large.
@@ -121,7 +131,7 @@ static void layOutScratch(WinogradForm &form) {
   form.pixelsAt = layout.add(form.pixelsPlane * form.positions(), bytes);
   form.sumsAt = layout.add(form.sumsPlane * form.positions(), bytes);
   form.patchAt = layout.add(form.pixelsPitch * form.positions(), bytes);
-  form.resultsAt = layout.add(form.sumsPitch * (form.down.outputs * form.across.outputs), bytes);
+  form.resultsAt = layout.add(form.sumsPitch * (form.deep.outputs * form.down.outputs * form.across.outputs), bytes);
   p.scratch.sumsPitch = form.sumsPitch;
   p.scratch.size = layout.end;
 }
@@ -134,12 +144,16 @@ WinogradForm cpu::analyzeWinograd(ContractionForm contraction, loop::WinogradTil
   form.across = sideOf(p, p.firstN() - 1, form.channel - 1, dilations[1], tile);
   if (form.hasRows())
     form.down = sideOf(p, p.firstN() - 2, form.channel - 2, dilations[0], tile);
+  if (tile.isVolume())
+    form.deep = sideOf(p, p.firstN() - 3, form.channel - 3, 1, tile.alongDepth());
   for (int64_t dim = p.firstK(); dim < form.firstWindow(); ++dim)
     form.slices *= p.domain[dim].getValue();
   findStrides(form);
   p.m = form.across.phases * form.across.tiles;
   if (form.hasRows())
     p.m = form.down.phases * form.down.tiles * p.m;
+  if (tile.isVolume())
+    p.m = form.deep.tiles * p.m;
   for (int64_t dim = p.firstM(); dim < form.firstOutput(); ++dim)
     p.m = p.m * p.domain[dim];
   p.k = p.domain[form.channel] * form.slices;

@@ -339,8 +339,8 @@ public:
     return c.record({c.i32(recipe.extents.size()), c.i32(recipe.elementBytes), c.i64(recipe.offset),
                      numbers(recipe.extents, "extents"), numbers(recipe.strides, "strides"), c.i32(recipe.panel),
                      c.i32(recipe.lane), c.i64(recipe.limit), transform,
-                     c.i32(recipe.transform.size() / recipe.transformColumns), c.i32(recipe.transformColumns),
-                     c.i32(recipe.transformDims), c.i32(0)},
+                     c.i32(recipe.transform.size() / recipe.transformColumns - recipe.depthRows),
+                     c.i32(recipe.transformColumns), c.i32(recipe.transformDims), c.i32(recipe.depthRows)},
                     sizeof(ptc_rt_recipe));
   }
 

@@ -83,8 +83,8 @@ struct Recipe {
   int64_t offset = 0;
   std::vector<int64_t> extents, strides;
   int64_t panel = -1, lane = -1, limit = 0;
-  std::vector<double> transform; // rows x columns, row-major; empty: none
-  int64_t transformColumns = 3, transformDims = 2;
+  std::vector<double> transform; // rows x columns, row-major; empty: none. Of three dims the outermost one's behind it
+  int64_t transformColumns = 3, transformDims = 2, depthRows = 0;
 };
 
 /// One form in which kernels read a weight.

@@ -13,9 +13,12 @@ WinogradTile loop::getWinogradTile(Operation *op) {
   auto tile = op ? op->getAttrOfType<DenseI64ArrayAttr>(winogradAttr) : DenseI64ArrayAttr();
   if (!tile)
     return {};
-  bool isStrided = tile.size() == 4;
-  return {
-      .outputs = tile[0], .taps = tile[1], .sides = isStrided ? 2 : tile.size() - 1, .stride = isStrided ? tile[3] : 1};
+  WinogradTile found{.outputs = tile[0], .taps = tile[1], .sides = std::min<int64_t>(tile.size() - 1, 2)};
+  if (tile.size() == 4)
+    found.stride = tile[3];
+  else if (tile.size() == 5)
+    found.depth = tile[4];
+  return found;
 }
 
 WinogradTile loop::getWinogradTile(ContractionOp op) {
@@ -26,11 +29,13 @@ WinogradTile loop::getWinogradTile(ContractionOp op) {
 
 void loop::setWinogradTile(Operation *op, WinogradTile tile) {
   SmallVector<int64_t> numbers{tile.outputs};
-  numbers.append(size_t(tile.sides), tile.taps);
-  if (tile.stride != 1) {
-    assert(tile.sides == 2);
+  numbers.append(size_t(tile.dims()), tile.taps);
+  assert(tile.sides == 2 || (tile.stride == 1 && !tile.isVolume()));
+  assert(tile.stride == 1 || !tile.isVolume());
+  if (tile.stride != 1)
     numbers.push_back(tile.stride);
-  }
+  if (tile.isVolume())
+    numbers.push_back(tile.depth);
   op->setAttr(winogradAttr, DenseI64ArrayAttr::get(op->getContext(), numbers));
 }
 
@@ -177,6 +182,16 @@ static std::optional<WinogradLine> findLine(ContractionOp op, ArrayRef<Expr> exp
   return std::nullopt;
 }
 
+std::optional<WinogradLine> loop::findWinogradDepth(ContractionOp op) {
+  if (op.getM() < 3 || op.getK() < 4 || !hasConstantWeight(op))
+    return std::nullopt;
+  unsigned window = unsigned(getDomain(op).size()) - 4, output = unsigned(op.getBatch() + op.getM()) - 3;
+  if (!getDomain(op)[window].isConstant(3))
+    return std::nullopt;
+  auto line = findLine(op, exprsOfLhs(op), window);
+  return line && line->output == output && line->dilation == 1 ? line : std::nullopt;
+}
+
 SmallVector<WinogradLine> loop::findWinogradLines(ContractionOp op) {
   SmallVector<WinogradLine> lines;
   if (op.getM() < 1 || op.getK() < 2 || !hasConstantWeight(op))
@@ -214,27 +229,57 @@ static void transformAlongOne(WinogradTile tile, MutableArrayRef<float> elements
   }
 }
 
+namespace {
+constexpr size_t blockOfWeights = 64;
+
+/// 3x3 weights of a block.
+struct Squares {
+  double weights[3][3][blockOfWeights];
+};
+} // namespace
+
+static Squares sumOfSlices(ArrayRef<double> factors, ArrayRef<Squares> slices, size_t count) {
+  Squares sum{};
+  for (auto [factor, slice] : llvm::zip_first(factors, slices))
+    for (size_t i = 0; i < 9; ++i)
+      for (size_t e = 0; e < count; ++e)
+        sum.weights[i / 3][i % 3][e] += factor * slice.weights[i / 3][i % 3][e];
+  return sum;
+}
+
+/// G g G^T to positions of `target`, `plane` elements apart.
+static void transformSquares(ArrayRef<double> matrix, const Squares &window, size_t count,
+                             MutableArrayRef<float> target, size_t plane) {
+  const auto &g = window.weights;
+  size_t size = matrix.size() / 3;
+  double half[9][3][blockOfWeights];
+  for (size_t a = 0; a < size; ++a)
+    for (size_t j = 0; j < 3; ++j)
+      for (size_t e = 0; e < count; ++e)
+        half[a][j][e] = matrix[3 * a] * g[0][j][e] + matrix[3 * a + 1] * g[1][j][e] + matrix[3 * a + 2] * g[2][j][e];
+  for (size_t a = 0; a < size; ++a)
+    for (size_t b = 0; b < size; ++b)
+      for (size_t e = 0; e < count; ++e)
+        target[(a * size + b) * plane + e] = float(matrix[3 * b] * half[a][0][e] + matrix[3 * b + 1] * half[a][1][e] +
+                                                   matrix[3 * b + 2] * half[a][2][e]);
+}
+
 void loop::transformWinogradWeights(WinogradTile tile, MutableArrayRef<float> elements) {
   if (tile.sides == 1)
     return transformAlongOne(tile, elements);
-  constexpr size_t block = 64;
-  SmallVector<double> matrix = getWinogradWeightMatrix(tile);
-  size_t size = size_t(tile.size()), plane = elements.size() / (size * size);
-  for (size_t start = 0; start < plane; start += block) {
-    size_t count = std::min(block, plane - start);
-    double window[3][3][block], half[9][3][block];
-    for (size_t i = 0; i < 9; ++i)
+  SmallVector<double> sides = getWinogradWeightMatrix(tile), deep{1};
+  if (tile.isVolume())
+    deep = getWinogradWeightMatrix(tile.alongDepth());
+  size_t planes = size_t(tile.planes()), slices = deep.size() / planes;
+  size_t square = size_t(tile.size() * tile.size()), plane = elements.size() / (planes * square);
+  for (size_t start = 0; start < plane; start += blockOfWeights) {
+    size_t count = std::min(blockOfWeights, plane - start);
+    Squares window[3];
+    for (size_t i = 0; i < 9 * slices; ++i)
       for (size_t e = 0; e < count; ++e)
-        window[i / 3][i % 3][e] = double(elements[i * plane + start + e]);
-    for (size_t a = 0; a < size; ++a)
-      for (size_t j = 0; j < 3; ++j)
-        for (size_t e = 0; e < count; ++e)
-          half[a][j][e] = matrix[3 * a] * window[0][j][e] + matrix[3 * a + 1] * window[1][j][e] +
-                          matrix[3 * a + 2] * window[2][j][e];
-    for (size_t a = 0; a < size; ++a)
-      for (size_t b = 0; b < size; ++b)
-        for (size_t e = 0; e < count; ++e)
-          elements[(a * size + b) * plane + start + e] = float(
-              matrix[3 * b] * half[a][0][e] + matrix[3 * b + 1] * half[a][1][e] + matrix[3 * b + 2] * half[a][2][e]);
+        window[i / 9].weights[i % 9 / 3][i % 3][e] = double(elements[i * plane + start + e]);
+    for (size_t z = 0; z < planes; ++z)
+      transformSquares(sides, sumOfSlices(ArrayRef(deep).slice(z * slices, slices), window, count), count,
+                       elements.drop_front(z * square * plane + start), plane);
   }
 }

@@ -3,10 +3,12 @@
 // F(t x t, 3x3) takes (t + 2)^2 products for t^2 outputs of a channel, where direct summation takes 9 t^2: 2.25 times
 // fewer for t = 2, 4 times fewer for t = 4. F(t, r), along any one dim that has no stride, takes 2 of 3 products for
 // F(2, 3), half of them for F(4, 3), 0.6 and 0.4 for F(2, 5) and F(4, 5), 4 of 7 for F(2, 7). F(3 x 3, 3x3) with stride
-// 2 takes 49 of 81, F(4 x 4) 81 of 144. What it costs besides:
+// 2 takes 49 of 81, F(4 x 4) 81 of 144. In volumes F(2, 3) along the depth takes 2 of 3 of what is left. What it costs
+// besides:
 //
 //   transforms   of every tile's pixels for each input channel, and of its sums for each output channel
-//   weights      (t + 2)^2 numbers in place of 9, with stride 2 (2 t + 1)^2. A model's weights do not stay in a cache
+//   weights      (t + 2)^2 numbers in place of 9, with stride 2 (2 t + 1)^2, in volumes 4 (t + 2)^2 in place of 27. A
+//   model's weights do not stay in a cache
 //                between two runs: they stream from memory, which outweighs the rest where images are small
 //   whole tiles  a 14 x 14 image takes 16 tiles of 4 x 4, as much as one of 16 x 16; where elements of the window lie
 //                apart, each phase of the outputs has whole tiles of its own
@@ -41,7 +43,7 @@ struct TransformCost {
 
 /// Extents at the hint.
 struct Extents {
-  double images = 1, rows = 1, columns = 1, in = 1, out = 1; // in: channels of all slices
+  double images = 1, depth = 1, rows = 1, columns = 1, in = 1, out = 1; // in: channels of all slices
   WinogradDilations dilations = {1, 1};
   double seen = 1;     // the part of the window's elements that are pixels
   double elements = 9; // of the window, without slices
@@ -55,6 +57,12 @@ struct Way {
 } // namespace
 
 static TransformCost transformCost(WinogradTile tile) {
+  if (tile.isVolume()) { // a square for each plane, and each position along the depth
+    WinogradTile square{.outputs = tile.outputs};
+    TransformCost ofSquare = transformCost(square);
+    double along = double(square.positions());
+    return {double(tile.planes()) * ofSquare.pixel + 16 * along, double(tile.depth) * ofSquare.sum + 12 * along, 0};
+  }
   if (tile.stride == 2)
     return tile.outputs == 3 ? TransformCost{240, 210, 0} : TransformCost{400, 360, 0};
   if (tile.sides == 2)
@@ -73,7 +81,7 @@ static TransformCost transformCost(WinogradTile tile) {
 static double productCost(double weights, double rows) { return weights * std::max(rows + tileRows, streamRows); }
 
 static double directCost(const Extents &e) {
-  return productCost(e.elements * e.in * e.out, e.images * e.rows * e.columns * e.seen);
+  return productCost(e.elements * e.in * e.out, e.images * e.depth * e.rows * e.columns * e.seen);
 }
 
 /// Tiles along a side, those of all phases.
@@ -83,7 +91,7 @@ static double tilesAlong(double extent, int64_t dilation, int64_t tile) {
 }
 
 static double winogradCost(const Extents &e, WinogradTile tile) {
-  double tiles = e.images * tilesAlong(e.columns, e.dilations[1], tile.outputs);
+  double tiles = e.images * tilesAlong(e.depth, 1, tile.depth) * tilesAlong(e.columns, e.dilations[1], tile.outputs);
   if (tile.sides == 2)
     tiles *= tilesAlong(e.rows, e.dilations[0], tile.outputs);
   TransformCost cost = transformCost(tile);
@@ -200,6 +208,30 @@ static Way chooseSquares(ContractionOp node, const WinogradSteps &steps, const S
   return way;
 }
 
+/// Volumes of slices that follow each other.
+static Way chooseVolumes(ContractionOp node, const WinogradSteps &steps, const SymbolValues &hints) {
+  constexpr int64_t depth = 2; // four products along it for six
+  auto line = findWinogradDepth(node);
+  if (!line || steps.stride != 1 || steps.dilations != WinogradDilations{1, 1})
+    return {};
+  SmallVector<Expr> domain = getDomain(node);
+  unsigned n = node.getBatch() + node.getM(), window = unsigned(domain.size()) - 3;
+  auto extent = [&](unsigned dim) { return double(domain[dim].evaluate(hints).value_or(1)); };
+  if (llvm::any_of(ArrayRef(domain).slice(line->output, 3), [](Expr dim) { return dim.isConstant(1); }))
+    return {};
+  Extents extents = extentsOf(node, hints);
+  extents.elements = 27;
+  extents.in /= extents.elements;
+  extents.depth = extent(line->output);
+  extents.rows = extent(n - 2);
+  extents.columns = extent(n - 1);
+  extents.images /= extents.depth * extents.rows * extents.columns;
+  Way way = chooseTile(extents, {.depth = depth});
+  way.choice.output = n - 1;
+  way.choice.window = window + 1;
+  return way;
+}
+
 static Way chooseLine(ContractionOp node, WinogradLine line, const SymbolValues &hints) {
   SmallVector<Expr> domain = getDomain(node);
   int64_t taps = domain[line.window].getValue();
@@ -231,8 +263,10 @@ WinogradChoice loop::chooseWinograd(ContractionOp node, const SymbolValues &hint
     if (way.choice.tile && (!best.choice.tile || way.cost < best.cost))
       best = way;
   };
-  if (auto steps = findWinogradSteps(node))
+  if (auto steps = findWinogradSteps(node)) {
     take(chooseSquares(node, *steps, hints));
+    take(chooseVolumes(node, *steps, hints));
+  }
   for (WinogradLine line : findWinogradLines(node))
     take(chooseLine(node, line, hints));
   return best.choice;

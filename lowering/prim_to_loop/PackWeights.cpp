@@ -518,7 +518,7 @@ std::optional<PanelDims> layOutPanels(ContractionOp node, const PanelForm &form,
   unsigned nDim = node.getBatch() + node.getM(), kDim = nDim + 1;
   const WeightRead &element = form.reads.element;
   auto isTransformed = [&](unsigned dim) {
-    return form.winograd && dim <= choice.window && dim + form.winograd.sides > choice.window;
+    return form.winograd && dim <= choice.window && dim + form.winograd.dims() > choice.window;
   };
   PanelDims dims;
   for (unsigned dim = kDim; dim < domain.size(); ++dim)

@@ -221,22 +221,52 @@ static void transform_one(const ptc_rt_recipe *recipe, float *stored, size_t ele
   }
 }
 
+/* Nine weights become rows * rows elements of planes. */
+static void transform_square(const ptc_rt_recipe *recipe, const double *weights, float *stored, size_t plane) {
+  size_t rows = recipe->transform_rows;
+  const double *matrix = recipe->transform;
+  double half[PTC_RT_TRANSFORM_ROWS][3];
+  for (size_t a = 0; a < rows; a++)
+    for (size_t j = 0; j < 3; j++)
+      half[a][j] = matrix[3 * a] * weights[j] + matrix[3 * a + 1] * weights[3 + j] + matrix[3 * a + 2] * weights[6 + j];
+  for (size_t a = 0; a < rows; a++)
+    for (size_t b = 0; b < rows; b++)
+      stored[(a * rows + b) * plane] =
+          (float)(matrix[3 * b] * half[a][0] + matrix[3 * b + 1] * half[a][1] + matrix[3 * b + 2] * half[a][2]);
+}
+
 /* The nine planes at the start of a form become rows * rows planes, element by element. */
 static void transform_two(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
-  size_t rows = recipe->transform_rows, plane = elements / (rows * rows);
-  const double *matrix = recipe->transform;
+  size_t plane = elements / ((size_t)recipe->transform_rows * recipe->transform_rows);
   for (size_t e = 0; e < plane; e++) {
-    double half[PTC_RT_TRANSFORM_ROWS][3];
-    for (size_t a = 0; a < rows; a++)
-      for (size_t j = 0; j < 3; j++)
-        half[a][j] = matrix[3 * a] * (double)stored[j * plane + e] +
-                     matrix[3 * a + 1] * (double)stored[(3 + j) * plane + e] +
-                     matrix[3 * a + 2] * (double)stored[(6 + j) * plane + e];
-    for (size_t a = 0; a < rows; a++)
-      for (size_t b = 0; b < rows; b++)
-        stored[(a * rows + b) * plane + e] =
-            (float)(matrix[3 * b] * half[a][0] + matrix[3 * b + 1] * half[a][1] + matrix[3 * b + 2] * half[a][2]);
+    double weights[9];
+    for (size_t k = 0; k < 9; k++)
+      weights[k] = (double)stored[k * plane + e];
+    transform_square(recipe, weights, stored + e, plane);
   }
+}
+
+/* The 27 planes at the start of a form become depth_rows * rows * rows planes, element by element. */
+static void transform_three(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
+  size_t square = (size_t)recipe->transform_rows * recipe->transform_rows,
+         plane = elements / (recipe->depth_rows * square);
+  const double *deep = recipe->transform + 3 * recipe->transform_rows;
+  for (size_t e = 0; e < plane; e++) {
+    double gathered[27], weights[9];
+    for (size_t k = 0; k < 27; k++)
+      gathered[k] = (double)stored[k * plane + e];
+    for (size_t z = 0; z < recipe->depth_rows; z++) {
+      for (size_t k = 0; k < 9; k++)
+        weights[k] = deep[3 * z] * gathered[k] + deep[3 * z + 1] * gathered[9 + k] + deep[3 * z + 2] * gathered[18 + k];
+      transform_square(recipe, weights, stored + z * square * plane + e, plane);
+    }
+  }
+}
+
+static void transform(const ptc_rt_recipe *recipe, float *stored, size_t elements) {
+  static void (*const of_dims[])(const ptc_rt_recipe *, float *, size_t) = {transform_one, transform_two,
+                                                                            transform_three};
+  of_dims[recipe->transform_dims - 1](recipe, stored, elements);
 }
 
 static const ptc_rt_weight *find(const ptc_rt_descriptor *descriptor, const char *name, size_t *bytes) {
@@ -268,8 +298,7 @@ ptc_status ptc_rt_set_weight(ptc_model *model, const char *name, const void *ten
     const ptc_rt_stored_form *form = &weight->forms[i];
     (form->recipe ? follow : store_dense)(form, tensor, model->own_weights + form->offset);
     if (form->recipe && form->recipe->transform)
-      (form->recipe->transform_dims == 1 ? transform_one : transform_two)(
-          form->recipe, (float *)(model->own_weights + form->offset), form->bytes / sizeof(float));
+      transform(form->recipe, (float *)(model->own_weights + form->offset), form->bytes / sizeof(float));
     ptc_status status = device ? device->upload(model, form->offset, form->bytes) : PTC_OK;
     if (status != PTC_OK)
       return status;

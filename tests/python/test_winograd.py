@@ -32,6 +32,18 @@ def network(pads=(1, 1, 1, 1), channels=32, window=(3, 3)):
     return model(nodes, [value("x", ["n", 8, "h", "w"])], [value("y", ["n", 12, "ho", "wo"])], weights)
 
 
+def volumes(slices, pads, apart, depth):
+    """A window of so many slices, which lie apart, behind a 1x1x1 convolution that takes channels first."""
+    scale = np.float32((2 / (9 * slices * 20)) ** 0.5)
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"]),
+        helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "volume", pads=[pads, 1, 1, pads, 1, 1], dilations=[apart, 1, 1]),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    weights = {"w0": normal(20, 4, 1, 1, 1), "w1": normal(40, 20, slices, 3, 3) * scale, "b1": normal(40)}
+    return model(nodes, [value("x", ["n", 4, depth, "h", "w"])], [value("y", ["n", 40, "do", "ho", "wo"])], weights)
+
+
 def expected(proto, x):
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     return session.run(None, {"x": x})[0]
@@ -74,22 +86,18 @@ class Winograd(ModelTest):
                     self.check(loaded, proto, normal(n, 8, h, w))
 
     def test_volumes(self):
-        """Windows of 3x3 in several slices, whose channels (20) fill no whole vectors, and of one."""
-        for number, (slices, pads, depth) in enumerate([(3, 1, "d"), (2, 0, "d"), (1, 0, "d"), (3, 1, 1)]):
-            scale = np.float32((2 / (9 * slices * 20)) ** 0.5)
-            nodes = [
-                helper.make_node("Conv", ["x", "w0"], ["a"]),
-                helper.make_node("Conv", ["a", "w1", "b1"], ["c"], "volume", pads=[pads, 1, 1, pads, 1, 1]),
-                helper.make_node("Relu", ["c"], ["y"]),
-            ]
-            weights = {"w0": normal(20, 4, 1, 1, 1), "w1": normal(40, 20, slices, 3, 3) * scale, "b1": normal(40)}
-            proto = model(nodes, [value("x", ["n", 4, depth, "h", "w"])], [value("y", ["n", 40, "do", "ho", "wo"])], weights)
-            flags = ["--dim=n=1..4:1", "--dim=h=3..60:28", "--dim=w=3..60:28"] + (["--dim=d=2..16:8"] if depth == "d" else [])
+        """Windows of 3x3 in several slices, whose channels (20) fill no whole vectors, and of one; of three slices the depth is
+        transformed, but where it is one, or elements of the window lie apart."""
+        for number, (slices, pads, apart, depth, side, kind) in enumerate([
+                (3, 1, 1, "d", 28, "2x4x4"), (3, 0, 1, "d", 6, "2x2x2"), (2, 0, 1, "d", 28, "4x4"), (1, 0, 1, "d", 28, "4x4"),
+                (3, 1, 1, 1, 28, "4x4"), (3, 2, 2, "d", 28, "4x4")]):
+            proto = volumes(slices, pads, apart, depth)
+            flags = ["--dim=n=1..4:1", f"--dim=h=3..60:{side}", f"--dim=w=3..60:{side}"] + (["--dim=d=3..16:8"] if depth == "d" else [])
             library = self.compile(proto, *flags, name=f"volume{number}")
-            self.assertEqual([kind for kind, _ in kinds(library)], ["winograd-4x4"])
+            self.assertEqual([found for found, _ in kinds(library)], [f"winograd-{kind}"])
             loaded = ptc.load(library)
-            for n, d, h, w in [(1, 8, 28, 28), (2, 3, 13, 6), (1, 2, 3, 3)]:
-                with self.subTest(slices=slices, n=n, d=d, h=h, w=w):
+            for n, d, h, w in [(1, 8, 28, 28), (2, 5, 13, 6), (1, 3, 3, 3)]:
+                with self.subTest(number=number, n=n, d=d, h=h, w=w):
                     self.check(loaded, proto, normal(n, 4, d if depth == "d" else depth, h, w))
 
     def test_groups(self):
@@ -172,11 +180,13 @@ class Winograd(ModelTest):
     def test_replaced_weights_are_transformed(self):
         for window in ((3, 3), (1, 5)):
             with self.subTest(window=window):
-                self.check_replaced(network([side // 2 for side in window] * 2, window=window), f"replaced{window[0]}")
+                self.check_replaced(network([side // 2 for side in window] * 2, window=window), f"replaced{window[0]}", normal(1, 8, 28, 28))
+        with self.subTest(window=(3, 3, 3)):
+            self.check_replaced(volumes(3, 1, 1, 6), "replaced-volume", normal(1, 4, 6, 28, 28))
 
-    def check_replaced(self, proto, name):
+    def check_replaced(self, proto, name, x):
         library = self.compile(proto, "--dim=n=1", "--dim=h=28", "--dim=w=28", name=name)
-        loaded, x = ptc.load(library), normal(1, 8, 28, 28)
+        loaded = ptc.load(library)
         before = loaded(x=x)["y"]
         own = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
         loaded.set_weight("w1", own["w1"])

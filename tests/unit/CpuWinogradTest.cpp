@@ -213,6 +213,30 @@ TEST_CASE("transformed weights are those of the exact matrices", "[winograd]") {
   }
 }
 
+TEST_CASE("weights of volumes are transformed along all three dims", "[winograd]") {
+  for (int64_t outputs : {2, 4}) {
+    loop::WinogradTile tile{.outputs = outputs, .depth = 2};
+    auto sides = loop::getWinogradWeightMatrix(tile), deep = loop::getWinogradWeightMatrix(tile.alongDepth());
+    int64_t size = tile.size(), planes = tile.planes(), plane = 70; // a block of weights and some
+    REQUIRE(planes == 4);
+    auto window = randomFloats(27 * plane, 1);
+    std::vector<float> stored(size_t(tile.positions() * plane), 0.0f);
+    std::copy(window.begin(), window.end(), stored.begin());
+    loop::transformWinogradWeights(tile, stored);
+    double worst = 0;
+    for (int64_t position = 0; position < tile.positions(); ++position)
+      for (int64_t e = 0; e < plane; ++e) {
+        int64_t z = position / (size * size), y = position / size % size, x = position % size;
+        double sum = 0;
+        for (int64_t tap = 0; tap < 27; ++tap)
+          sum += deep[size_t(3 * z + tap / 9)] * sides[size_t(3 * y + tap / 3 % 3)] * sides[size_t(3 * x + tap % 3)] *
+                 double(window[size_t(tap * plane + e)]);
+        worst = std::max(worst, std::abs(sum - double(stored[size_t(position * plane + e)])));
+      }
+    CHECK(worst < 1e-6);
+  }
+}
+
 TEST_CASE("weights of a stride are those of its phases", "[winograd]") {
   for (int64_t outputs : {3, 4}) {
     loop::WinogradTile tile{.outputs = outputs, .stride = 2};

@@ -251,9 +251,10 @@ typedef struct ptc_rt_function {
 /* How a stored form is gathered from a dense row-major tensor: over `extents`, row-major,
  *   stored[e0, e1, ...] = tensor[offset + sum of e_i * strides[i]]
  * With panels, dim `lane` continues dim `panel`: elements with e_panel * extents[lane] + e_lane >= limit stay as they
- * are, zero. With a transform (a matrix of so many rows and columns) the outermost dims, one or two, whose extent is
+ * are, zero. With a transform (a matrix of so many rows and columns) the outermost dims, one to three, whose extent is
  * the number of columns, each become as many as there are rows: stored = matrix * gathered (* matrix transposed), of
- * floats, summed in double. */
+ * floats, summed in double. Of three dims the outermost one has a matrix of its own, behind the other: depth_rows by 3.
+ */
 #define PTC_RT_RECIPE_DIMS 16
 #define PTC_RT_TRANSFORM_ROWS 9
 #define PTC_RT_TRANSFORM_COLUMNS 7
@@ -269,8 +270,8 @@ typedef struct ptc_rt_recipe {
   const double *transform;    /* row-major; NULL: none */
   uint32_t transform_rows;    /* at most PTC_RT_TRANSFORM_ROWS */
   uint32_t transform_columns; /* at most PTC_RT_TRANSFORM_COLUMNS */
-  uint32_t transform_dims;    /* 1 or 2 */
-  uint32_t reserved;
+  uint32_t transform_dims;    /* 1, 2 or 3 */
+  uint32_t depth_rows;        /* of 3 dims */
 } ptc_rt_recipe;
 
 /* To what the floats of a tensor are rounded where they are stored. */
