@@ -11,7 +11,8 @@
 // 2. Placement. Sizes that are multiples of one product of symbols (of 1 if they are constants, of
 //    `batch` in most models) are placed as if they were constants (PlaceBlocks.cpp), and each such
 //    class of blocks lies behind the other. Where classes live at different times that wastes
-//    memory: shared slots (PlaceInSlots.cpp) are tried as well, and taken if they need less at the hint.
+//    memory: blocks of constant sizes are tried as multiples of the largest class's product, in whose gaps they
+//    may lie then, and shared slots (PlaceInSlots.cpp), and what needs least at the hint is taken.
 //
 // A size that the program learns while it runs is planned at the most it can be (BoundSymbols::getMost); if nothing
 // bounds it the block is no part of the arena but grows in memory of the context (loop.grow).
@@ -175,17 +176,46 @@ private:
       }
     lowerBound = getLowerBound(lives);
     arena = placeInClasses(order);
-    if (arena.evaluate(hints).value_or(0) <= lowerBound ||
+    if (atHint(arena) <= lowerBound ||
         llvm::all_of(order, [](const MemoryBlock *block) { return block->size.isConstant(); }))
       return;
+    placeConstantsInGaps(order);
     auto symbolic = llvm::map_to_vector(
         order, [](const MemoryBlock *block) { return SymbolicLife{block->life, block->size, block->sizeAtHint}; });
     SymbolicPlacement slots = placeInSlots(symbolic, symbols);
-    if (slots.size.evaluate(hints).value_or(0) >= arena.evaluate(hints).value_or(0))
+    if (atHint(slots.size) >= atHint(arena))
       return;
     arena = slots.size;
     for (auto [block, offset] : llvm::zip_equal(order, slots.offsets))
       block->offset = offset;
+  }
+
+  int64_t atHint(Expr size) const { return size.evaluate(hints).value_or(0); }
+
+  /// Where that needs less at the hint, blocks of constant sizes become members of the class that has most bytes.
+  void placeConstantsInGaps(ArrayRef<MemoryBlock *> order) {
+    llvm::MapVector<Attribute, int64_t> bytes;
+    for (const MemoryBlock *block : order)
+      if (!block->scale.isConstant() && block->scale.range(symbols).min >= 1)
+        bytes[block->scale] += block->sizeAtHint;
+    if (bytes.empty())
+      return;
+    Expr scale = cast<ExprAttr>(llvm::max_element(bytes, llvm::less_second())->first);
+    int64_t least = scale.range(symbols).min;
+    auto joined = llvm::map_to_vector(order, [&](const MemoryBlock *block) {
+      MemoryBlock member = *block;
+      if (block->scale.isConstant()) {
+        member.scale = scale;
+        member.units = int64_t(llvm::alignTo(uint64_t(llvm::divideCeil(block->units, least)), alignment));
+      }
+      return member;
+    });
+    Expr size = placeInClasses(llvm::map_to_vector(joined, [](MemoryBlock &member) { return &member; }));
+    if (atHint(size) >= atHint(arena))
+      return;
+    arena = size;
+    for (auto [block, member] : llvm::zip_equal(order, joined))
+      block->offset = member.offset;
   }
 
   /// The blocks of each scale in the gaps of a part of their own; returns the size of all parts.
