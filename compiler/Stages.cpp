@@ -51,7 +51,8 @@ static void addPrim(mlir::OpPassManager &passes, const CompileOptions &options, 
   passes.addNestedPass<mlir::func::FuncOp>(createDropDeadTaps()); // last: what the graph computes is final
 }
 
-static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target) {
+static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, const TargetInfo &target,
+                    eval::WeightSource &weights) {
   if (options.optLevel > 0 && target.coreCacheBytes > 0)
     passes.addNestedPass<mlir::func::FuncOp>(
         createSplitBatch({.nearBytes = target.coreCacheBytes,
@@ -86,6 +87,8 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   passes.addPass(createPackWeights({.panelWidth = target.weightPanel,
                                     .fewestColumns = target.fewestPanelColumns,
                                     .winograd = target.hasWinograd && options.fp != "strict"}));
+  if (options.optLevel > 0 && target.hasStrassen && options.fp != "strict" && options.weights != "none")
+    passes.addPass(createChooseStrassen(&weights)); // of packed weights alone
 }
 
 static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &options, const codegen::Target &target) {
@@ -133,7 +136,7 @@ void addStage(mlir::OpPassManager &passes, Phase phase, const CompileOptions &op
   case Phase::Prim:
     return addPrim(passes, options, info, weights);
   case Phase::Loop:
-    return addLoop(passes, options, info);
+    return addLoop(passes, options, info, weights);
   case Phase::Schedule:
     return addSchedule(passes, options, target);
   case Phase::PlanMemory:

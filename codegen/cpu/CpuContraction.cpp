@@ -20,6 +20,7 @@
 #include "codegen/cpu/CpuWinograd.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/Recurrence.h"
+#include "ir/loop/Strassen.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -403,6 +404,13 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
   if (matrixSlots)
     return emitMatrixBlock(task, kLower, kUpper);
   auto emitRows = [&](const ColumnClass &columns, Value panel, TileKind kind) {
+    if (takesStrassen()) {
+      for (const RowClass &rows : rowClasses(task))
+        loop(rows.lower, rows.upper, 1, [&](Value tile) {
+          emitStrassenTile(task, {rows, columns, tile, firstRowOf(rows, tile), panel, kLower, kUpper});
+        });
+      return;
+    }
     if (kind == TileKind::Wide)
       widenColumns(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
@@ -513,6 +521,10 @@ static std::optional<TileSplit> findTunedTile(const ContractionForm &form, const
 }
 
 void ContractionEmission::chooseSplit(const TiledExtents &extents) {
+  if (takesStrassen()) {
+    split = {.height = tallestTile, .width = 2 * loop::strassenColumns / panelWidth};
+    return;
+  }
   if (outputs > 1) {
     split = tileOfOutputs(f, e.level, extents);
     return;
@@ -610,17 +622,19 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
     return emitTogether(begin, end);
   bool packsA = f.lhs.isPacked();
   bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
-  bool widensA = widensTasks(), fixesA = fixedPoint != FixedPoint::None;
+  bool splitsA = takesStrassen(), widensA = widensTasks(), fixesA = fixedPoint != FixedPoint::None;
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || widensA || fixesA || takesQuads() || copied)
+    if (packsA || splitsA || widensA || fixesA || takesQuads() || copied)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
+        if (splitsA)
+          copyForStrassen(task);
         if (takesQuads())
           transformPixels(task);
         if (widensA)

@@ -12,6 +12,8 @@
 
 namespace ptc::cpu {
 
+struct ScratchLayout;
+
 /// Row tiles whose sums lie in scratch before a long epilogue runs on them.
 inline constexpr int64_t tilesThatWait = 2;
 inline constexpr int64_t rowsThatTurn = 112; // at most that wait to be turned: 7 squares
@@ -175,6 +177,12 @@ struct MatrixCopies {
   int64_t reach = 0;                // pixels from a window's first to its last
 };
 
+/// Copies of a task's rows, and of sums of them, for Strassen's algorithm: offsets in bytes, elements from one row's
+/// half of the terms to the next's (CpuContractionStrassen.cpp). Null: products are plain.
+struct StrassenCopies {
+  Expr at, flagsAt, pitch;
+};
+
 struct ContractionForm : ContractionShape {
   explicit ContractionForm(loop::ContractionOp op);
 
@@ -197,6 +205,7 @@ struct ContractionForm : ContractionShape {
   WideCopies wide;
   QuadCopies quads;
   FixedPointRows fixedPoint;
+  StrassenCopies strassen;
   MatrixCopies copies;
 
   /// Whether an instruction adds up the products of a group.
@@ -246,6 +255,11 @@ inline constexpr int64_t mostInFixedPoint = 2;
 bool suitsFixedPoint(const ContractionForm &form);
 /// 32-bit words of a row of such numbers.
 Expr wordsOfFixedPoint(const ContractionForm &form);
+
+/// Whether the product is one that Strassen's algorithm may compute, in whole tiles.
+bool suitsStrassen(const ContractionForm &form);
+/// Places the copies behind what `layout` has.
+void layOutStrassen(ContractionForm &form, ScratchLayout &layout);
 
 /// Elements from a row of A where it is to the next; none where that is no constant.
 std::optional<int64_t> stepInPlace(const ContractionForm &form);

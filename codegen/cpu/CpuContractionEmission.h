@@ -235,6 +235,29 @@ struct ContractionEmission {
     return tile;
   }
 
+  // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles have four panels then, row tiles halves.
+  bool takesStrassen() const;
+  /// Tiles of pairs of rows; `larger` of them have one pair more. A last one may have an odd number of rows.
+  Parts splitPairs();
+  llvm::SmallVector<RowClass> classesOfPairs(const ContractionTask &task);
+  /// Where the copies of a quarter of A or of a sum begin, of the tile of so many rows from `row` on.
+  mlir::Value copyOf(const ContractionTask &task, mlir::Value row, int64_t copy, int64_t height);
+  /// Where it is noted whether quarters of that tile may be added.
+  mlir::Value flagOf(const ContractionTask &task, mlir::Value row);
+  llvm::SmallVector<mlir::Value> copyRowPair(mlir::Value upper, mlir::Value lower, mlir::Value target, int64_t height);
+  mlir::Value areNear(mlir::Value upper, mlir::Value lower);
+  void copyForStrassen(const ContractionTask &task);
+  void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
+                           int64_t panel);
+  /// Of copy `a` by quarter `b` of B with another one added or, with a negative sign, subtracted (-1: with none).
+  TileOperands operandsOfQuarters(const ContractionTask &task, const ContractionTile &tile, int64_t a, int64_t b,
+                                  int64_t other, int64_t sign);
+  mlir::Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
+  void addToSums(mlir::Value target, mlir::ValueRange tileSums, bool isFirst, bool isSubtracted);
+  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile);
+  void multiplyPlainly(const ContractionTask &task, const ContractionTile &tile);
+  void emitStrassenTile(const ContractionTask &task, const ContractionTile &tile);
+
   // Pixels that a tile's rows share (CpuContractionPixels.cpp).
   /// Sets sharedPixels, and the tile that it takes, where a vector is all columns. A tuned tile
   /// keeps its height, and has none where that does not divide the line.

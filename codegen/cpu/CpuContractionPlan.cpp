@@ -330,6 +330,8 @@ static void layOutScratch(ContractionForm &form) {
   form.copies = planMatrixCopies(form);
   if (form.copies.scratch)
     form.copies.at = ofMatrix.add(form.copies.scratch, 1);
+  if (suitsStrassen(form))
+    layOutStrassen(form, layout);
   if (ownsTasks(form) && paysInQuads(form))
     layOutQuads(form, layout);
   else if (paysToWiden(form))
@@ -346,7 +348,10 @@ void cpu::planBlocks(ContractionForm &form) {
   assert(!(blocks.isSplitK() && form.taps.step) && "several outputs in a row of the tile have sums in registers alone");
   if (blocks.isSplitK() && form.rhs.isPacked() && form.lhs.isPacked())
     blocks.mFastest = false; // no task finds columns packed, but rows
-  blocks.rowsMost = mostOfPart(form.m, blocks.m, 2 * tallestTile);
+  bool isStrassen = suitsStrassen(form);
+  if (isStrassen)
+    blocks.mFastest = false; // tasks that share rows share their copies
+  blocks.rowsMost = mostOfPart(form.m, blocks.m, (isStrassen ? 4 : 2) * tallestTile);
   blocks.panelsMost = mostOfPart(form.n.ceilDiv(panelWidth), blocks.n, std::max(2 * widestTile, form.behind.panelUnit));
   layOutScratch(form);
   blocks.iterations = form.batch * blocks.m * blocks.n;
@@ -404,6 +409,11 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
       builder.getNamedAttr("k_blocks", ExprAttr(form.blocks.k)),
       builder.getNamedAttr("k_group", builder.getI64IntegerAttr(form.group)),
   });
+  if (form.strassen.at) {
+    NamedAttrList all(config);
+    all.set("algorithm", builder.getStringAttr("strassen"));
+    config = all.getDictionary(kernel.getContext());
+  }
   return KernelPlan{
       .iterations = form.blocks.iterations, .grain = form.blocks.grain, .scratch = form.scratch.size, .config = config};
 }

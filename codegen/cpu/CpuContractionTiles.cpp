@@ -99,8 +99,13 @@ void ContractionEmission::cutInTiles(ContractionTask &task) {
     task.endTile = hide(e, task.endTile);
   }
   auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
-  task.firstRow = startOf(task.firstTile, rows.part, rows.larger);
-  task.rows = i.sub(startOf(task.endTile, rows.part, rows.larger), task.firstRow);
+  auto startOfRows = [&](Value tile) {
+    Value larger = takesStrassen() ? i.mul(i.min(tile, rows.larger), i.constant(2)) : i.min(tile, rows.larger);
+    Value start = i.add(i.mul(tile, rows.part), larger);
+    return takesStrassen() ? i.min(start, m) : start; // a last tile of other rows
+  };
+  task.firstRow = startOfRows(task.firstTile);
+  task.rows = i.sub(startOfRows(task.endTile), task.firstRow);
   auto known = i.asConstant(panels);
   if (!known) {
     std::tie(task.firstPanel, task.endPanel) = pieceOf(panels, nBlocks, task.nBlock);
@@ -120,6 +125,8 @@ void ContractionEmission::cutInTiles(ContractionTask &task) {
 
 /// Of all tiles of m, the first `larger` have one row more than `part`.
 ContractionEmission::Parts ContractionEmission::splitRows() {
+  if (takesStrassen())
+    return splitPairs();
   if (!lineParts.empty()) // a task has whole lines
     return {i.floorDiv(m, i.constant(lengthOfLine()), true), i.constant(lengthOfLine()), i.constant(0)};
   if (!i.asConstant(m) && rowUnit % split.height == 0)
@@ -131,6 +138,8 @@ ContractionEmission::Parts ContractionEmission::splitRows() {
 
 SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &task) {
   Parts rows = splitRows();
+  if (takesStrassen())
+    return classesOfPairs(task);
   SmallVector<RowClass> classes;
   int64_t before = 0;
   for (const LinePart &part : lineParts) {

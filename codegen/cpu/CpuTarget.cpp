@@ -79,7 +79,8 @@ public:
             .fewestPanelColumns = 6,
             .coreCacheBytes = 1 << 20,
             .sharedCacheBytes = 1 << 24,
-            .hasWinograd = true};
+            .hasWinograd = true,
+            .hasStrassen = true};
   }
   const TargetInfo &getInfo() const override { return info; }
 

@@ -471,6 +471,13 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
   if (operands.fetchedAhead && part == 0)
     createPrefetch(emitter,
                    emitter.getAddress(address, emitter.builder.getI8Type(), i.constant(operands.fetchedAhead)));
+  if (operands.addend.distance) {
+    Value place = emitter.getAddress(address, operands.bElement, operands.addend.distance);
+    Value other = emitter.createLoad(operands.bElement, vector.lanes, place);
+    return operands.addend.isSubtracted
+               ? arith::SubFOp::create(emitter.builder, emitter.loc, loaded, other).getResult()
+               : arith::AddFOp::create(emitter.builder, emitter.loc, loaded, other).getResult();
+  }
   return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }
 

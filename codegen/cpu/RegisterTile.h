@@ -104,6 +104,12 @@ struct TileUse {
 /// far comes too early (measured with 32 and 4 bits). Of three and more streams half as far is best.
 inline constexpr int64_t streamAhead = 2048;
 
+/// What is added to each vector of B, or subtracted from it: what lies so many elements behind it. Null: nothing.
+struct TileAddend {
+  mlir::Value distance; // i64
+  bool isSubtracted = false;
+};
+
 struct TileOperands {
   mlir::Type accumulator; // f32, f64 or an integer
   mlir::Type aElement;    // of A in memory: the accumulator's type, or i8, i16 or bf16 if there are groups
@@ -130,6 +136,7 @@ struct TileOperands {
   /// addresses, with rows of B that lie `tapStride` elements apart. Empty: a row has an element of its own.
   llvm::ArrayRef<llvm::SmallVector<TileUse>> pixels;
   mlir::Value tapStride;
+  TileAddend addend;
   TileOutputs outputs; // several: B is one panel of f32, of whose columns each output has the first
   /// From bElement to the accumulator's type, on the vector from `column` of the tile on, where the loops stand at
   /// `ks`; null: equal types.

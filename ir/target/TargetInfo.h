@@ -33,6 +33,8 @@ struct TargetInfo {
   int64_t sharedCacheBytes = 0;
   /// Convolutions with such weights may be computed by Winograd's algorithm.
   bool hasWinograd = false;
+  /// Large products may be computed by Strassen's algorithm.
+  bool hasStrassen = false;
 };
 
 } // namespace ptc

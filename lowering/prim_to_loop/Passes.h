@@ -7,11 +7,19 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include <memory>
+
+namespace ptc::eval {
+class WeightSource;
+}
 
 namespace ptc {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "lowering/prim_to_loop/Passes.h.inc"
+
+/// ChooseStrassen that reads weights; null: none are. The source outlives the pass.
+std::unique_ptr<mlir::Pass> createChooseStrassen(eval::WeightSource *weights);
 } // namespace ptc
 
 #endif // PTC_LOWERING_PRIM_TO_LOOP_PASSES_H

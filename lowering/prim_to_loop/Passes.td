@@ -52,3 +52,11 @@ def PackWeights : Pass<"ptc-pack-weights", "::mlir::ModuleOp"> {
                  Option<"fewestColumns", "fewest-columns", "int64_t", "6", "fewest columns that are worth panels">,
                  Option<"winograd", "winograd", "bool", "false", "convolutions may be computed by Winograd's algorithm">];
 }
+
+def ChooseStrassen : Pass<"ptc-choose-strassen", "::mlir::ModuleOp"> {
+  let summary = "marks large products whose weights have rows and columns of like magnitudes";
+  let description = [{
+    Targets may compute those by Strassen's algorithm. Weights are read from the model's files.
+  }];
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}

@@ -25,6 +25,7 @@ enum class Activation { None, Relu, Gelu };
 struct Matmul {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   bool isPacked = true;    // B in unit panels
+  bool isStrassen = false; // B's rows and columns suit Strassen's algorithm
   bool transposeA = false; // A is stored [b, k, m]
   bool transposeB = false; // B is stored [b, n, k] (not packed)
   bool transposeC = false; // C and residual are stored [b, n, m]

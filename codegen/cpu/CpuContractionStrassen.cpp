@@ -1,0 +1,341 @@
+//===- CpuContractionStrassen.cpp - seven products in place of eight ------===//
+//
+// Problem. Large products run at the speed of the multiply-add units. Only fewer multiplications are faster.
+//
+// Idea. One level of Strassen's algorithm (ir/loop/Strassen.h) within a tile of 2 R rows and 4 panels: its quarters are
+// R x 2 panels, which is what registers hold, and each of the seven products is a register tile over half of the terms,
+// with sums in memory. What the quarters' sums and differences cost:
+//
+//   A   copies in scratch, [pair of row tiles][quarter or sum][row][term / 2], made once for all columns of a thread
+//   B   made in registers, in each product anew: two loads and an addition for each vector of B. Processors of AMD add
+//       beside their multiply-adds, so that only the loads show
+//   C   a dozen additions of an R x 2 panel tile for 7 K/2 steps
+//
+// With 192 and more rows a product takes 0.92 to 0.94 of the time.
+//
+// Sums of A copied beside, made in registers they would be two loads for each multiply-add's one. Sums of B in memory
+// (for each pair of panels and block of rows, in the second-level cache) were slower: 0.95 to 1.06 of the plain time.
+//
+// Rows. Magnitudes of rows that meet must be finite, and within a factor of each other. Each pair of row tiles is
+// asked when it is copied, over all of k; where one row is not, its tile is computed plainly, and so is a last tile of an
+// odd number of rows. Tiles are those of all rows, however these are cut into tasks, so results do not depend on
+// threads.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/ScratchLayout.h"
+#include "ir/loop/Strassen.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+using loop::strassenTerms;
+
+static constexpr int64_t quarterPanels = loop::strassenColumns / panelWidth, tilePanels = 2 * quarterPanels;
+static constexpr int64_t mostPairs = 14;       // rows of a quarter: 28 vectors of sums
+static constexpr int64_t lastRows = 13;        // of an odd number of rows
+static constexpr uint32_t mostMagnitude = 0x5f800000; // 2^64 as a float's bits: sums and products stay finite
+
+/// What is copied of A: two quarters, and the five sums in the order of the products that they belong to.
+enum Copy : int64_t { Upper, Lower, Diagonal, LowerTerms, UpperTerms, Rows, OddTerms, copies };
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+bool cpu::suitsStrassen(const ContractionForm &form) {
+  loop::PanelsOp panels = form.rhs.panels;
+  if (!panels || !panels->hasAttr(loop::strassenAttr) || form.rhs.form != RhsForm::Panels ||
+      !form.accumulator.isF32() || form.group != 1 || form.bits || form.kLoops.size() != 1 || form.turns)
+    return false;
+  auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
+  bool readsRows = form.lhs.form == LhsForm::InPlace || form.lhs.form == LhsForm::PackedRows;
+  return readsRows && form.lhs.element.isF32() && form.kLoops.front().aStride.isConstant(1) && m && n && k &&
+         *m >= 2 * mostPairs && *n % (tilePanels * panelWidth) == 0 && *k % strassenTerms == 0 && form.blocks.kSize.asConstant().value_or(1) % strassenTerms == 0 &&
+         form.rhs.matrices == 0 && !form.taps.step &&
+         (form.behind.panelUnit % tilePanels == 0 || tilePanels % form.behind.panelUnit == 0);
+}
+
+void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
+  StrassenCopies &strassen = form.strassen;
+  strassen.pitch = roundUp(form.k.floorDiv(2), strassenTerms) + panelWidth; // rows do not crowd sets
+  Expr pairs = form.blocks.rowsMost.ceilDiv(2);
+  strassen.at = layout.add(pairs * strassen.pitch * int64_t(copies), form.accumulatorBytes());
+  strassen.flagsAt = layout.add(pairs, sizeof(int32_t));
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+bool ContractionEmission::takesStrassen() const {
+  return f.strassen.at && lanes == panelWidth && !e.isStage;
+}
+
+/// In pairs of rows.
+ContractionEmission::Parts ContractionEmission::splitPairs() {
+  int64_t rows = *i.asConstant(m), last = rows % 2 ? lastRows : 0, pairs = (rows - last) / 2;
+  int64_t tiles = llvm::divideCeil(pairs, mostPairs);
+  return {i.constant(tiles + (last ? 1 : 0)), i.constant(pairs / tiles * 2), i.constant(pairs % tiles)};
+}
+
+SmallVector<RowClass> ContractionEmission::classesOfPairs(const ContractionTask &task) {
+  Parts parts = splitPairs();
+  int64_t rows = *i.asConstant(m), part = *i.asConstant(parts.part), larger = *i.asConstant(parts.larger);
+  int64_t tiles = *i.asConstant(parts.tiles) - rows % 2;
+  Value first = i.constant(larger), end = i.constant(tiles);
+  SmallVector<RowClass> classes;
+  if (larger)
+    classes.push_back({part + 2, i.constant(0), task.firstTile, i.min(task.endTile, first)});
+  classes.push_back({part, i.constant(2 * larger), i.max(task.firstTile, first), i.min(task.endTile, end)});
+  if (rows % 2)
+    classes.push_back({lastRows, i.constant(rows - tiles * lastRows - lastRows), i.max(task.firstTile, end),
+                       task.endTile});
+  return classes;
+}
+
+/// Of the pair that the row begins.
+Value ContractionEmission::copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height) {
+  Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true), pitch = value(f.strassen.pitch);
+  Value rows = i.add(i.mul(pair, i.constant(int64_t(copies))), i.constant(copy * height / 2));
+  return e.getAddress(scratchAt(f.strassen.at), accumulator, i.mul(rows, pitch));
+}
+
+Value ContractionEmission::flagOf(const ContractionTask &task, Value row) {
+  Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true);
+  return e.getAddress(scratchAt(f.strassen.flagsAt), e.builder.getI32Type(), pair);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies of A
+//===----------------------------------------------------------------------===//
+
+/// Copies a row of the upper half and one of the lower, and returns vectors of the largest magnitudes in each, as bits.
+SmallVector<Value> ContractionEmission::copyRowPair(Value upper, Value lower, Value target, int64_t height) {
+  OpBuilder &b = e.builder;
+  auto words = VectorType::get(lanes, b.getI32Type());
+  Value mask = i.constant(cast<TypedAttr>(DenseElementsAttr::get(words, APInt(32, 0x7fffffff))));
+  SmallVector<Value> none(2, i.constant(cast<TypedAttr>(b.getZeroAttr(words))));
+  return e.createLoop(i.constant(0), k, 2 * lanes, none, [&](Value at, ValueRange most) {
+    SmallVector<Value> quarters, next(most);
+    for (size_t half : {0, 1}) {
+      Value pieces[2];
+      for (int64_t piece : {0, 1}) {
+        Value address = e.getAddress(half ? lower : upper, accumulator, i.add(at, i.constant(piece * lanes)));
+        pieces[piece] = e.createLoad(accumulator, lanes, address);
+        Value bits = LLVM::BitcastOp::create(b, e.loc, words, pieces[piece]);
+        Value magnitude = arith::AndIOp::create(b, e.loc, bits, mask);
+        next[half] = arith::MaxUIOp::create(b, e.loc, next[half], magnitude);
+      }
+      for (int32_t odd : {0, 1}) {
+        SmallVector<int32_t> order;
+        for (int32_t lane = 0; lane < lanes; ++lane)
+          order.push_back(2 * lane + odd);
+        quarters.push_back(LLVM::ShuffleVectorOp::create(b, e.loc, pieces[0], pieces[1], order));
+      }
+    }
+    Value a11 = quarters[0], a12 = quarters[1], a21 = quarters[2], a22 = quarters[3];
+    auto add = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, e.loc, x, y); };
+    auto subtract = [&](Value x, Value y) -> Value { return arith::SubFOp::create(b, e.loc, x, y); };
+    Value place = i.floorDiv(at, i.constant(2), true), apart = i.mul(i.constant(height / 2), value(f.strassen.pitch));
+    Value all[copies] = {a11,           a22, add(a11, a22), add(a21, a22), add(a11, a12), subtract(a21, a11),
+                         subtract(a12, a22)};
+    for (auto [copy, vector] : llvm::enumerate(all)) {
+      Value offset = i.add(place, i.mul(i.constant(int64_t(copy)), apart));
+      e.createStore(vector, e.getAddress(target, accumulator, offset));
+    }
+    return next;
+  });
+}
+
+/// Whether rows with these largest magnitudes may meet.
+Value ContractionEmission::areNear(Value upper, Value lower) {
+  OpBuilder &b = e.builder;
+  Type word = b.getI32Type();
+  auto largest = [&](Value v) -> Value { return LLVM::vector_reduce_umax::create(b, e.loc, word, v); };
+  Value x = largest(upper), y = largest(lower);
+  Value limit = i.constant(cast<TypedAttr>(b.getI32IntegerAttr(int32_t(mostMagnitude))));
+  Value isSmall = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ult,
+                                        arith::MaxUIOp::create(b, e.loc, x, y), limit);
+  Value factor = i.constant(cast<TypedAttr>(b.getFloatAttr(accumulator, double(loop::mostApart))));
+  auto number = [&](Value bits) -> Value { return LLVM::BitcastOp::create(b, e.loc, accumulator, bits); };
+  auto isWithin = [&](Value one, Value other) -> Value {
+    Value most = arith::MulFOp::create(b, e.loc, number(other), factor);
+    return arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OLE, number(one), most);
+  };
+  return i.logicalAnd(isSmall, i.logicalAnd(isWithin(x, y), isWithin(y, x)));
+}
+
+void ContractionEmission::copyForStrassen(const ContractionTask &task) {
+  OpBuilder &b = e.builder;
+  for (const RowClass &rows : classesOfPairs(task)) {
+    if (rows.height % 2)
+      continue;
+    loop(rows.lower, rows.upper, 1, [&](Value tile) {
+      Value row = firstRowOf(rows, tile), yes = i.constant(cast<TypedAttr>(b.getBoolAttr(true)));
+      RowClass single{.height = 1};
+      Value first = copyOf(task, row, Upper, rows.height), half = i.constant(rows.height / 2);
+      SmallVector<Value> near = e.createLoop(
+          i.constant(0), half, 1, ValueRange(yes), [&](Value local, ValueRange carried) -> SmallVector<Value> {
+            Value upper = rowAddresses(task, single, i.add(row, local))({}).front();
+            Value lower = rowAddresses(task, single, i.add(i.add(row, half), local))({}).front();
+            Value target = e.getAddress(first, accumulator, i.mul(local, value(f.strassen.pitch)));
+            SmallVector<Value> most = copyRowPair(upper, lower, target, rows.height);
+            return {arith::AndIOp::create(b, e.loc, carried.front(), areNear(most[0], most[1]))};
+          });
+      e.createStore(arith::ExtUIOp::create(b, e.loc, b.getI32Type(), near.front()), flagOf(task, row));
+    });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A product: which copy of A, by which quarter of B (or two: b + sign * other), and the quarters of C that it is added
+/// to, with a sign each. Quarters are numbered 11, 12, 21, 22. `continues`: the next product starts with its sums.
+struct Product {
+  Copy a;
+  int64_t b, other, sign;
+  SmallVector<std::pair<int64_t, int64_t>, 2> targets;
+  bool continues = false;
+};
+} // namespace
+
+/// Sums of two products that the same quarter takes stay in registers between them.
+static SmallVector<Product> listProducts() {
+  return {{.a = Lower, .b = 2, .other = 0, .sign = -1, .targets = {{2, 1}}, .continues = true}, // M4, then M4 + M7
+          {.a = OddTerms, .b = 2, .other = 3, .sign = 1, .targets = {{0, 1}}},
+          {.a = Diagonal, .b = 0, .other = 3, .sign = 1, .targets = {{0, 1}}, .continues = true}, // M1, then M1 + M6
+          {.a = Rows, .b = 0, .other = 1, .sign = 1, .targets = {{3, 1}}},
+          {.a = UpperTerms, .b = 3, .other = -1, .sign = 0, .targets = {{0, -1}, {1, 1}}},  // M5
+          {.a = Upper, .b = 1, .other = 3, .sign = -1, .targets = {{1, 1}, {3, 1}}},        // M3
+          {.a = LowerTerms, .b = 0, .other = -1, .sign = 0, .targets = {{2, 1}, {3, -1}}}}; // M2
+}
+
+/// Of the panels behind the tile its share: in half of the products, of one panel each, as many bytes in each step.
+void ContractionEmission::fetchBesideQuarters(TileOperands &operands, const ContractionTask &task,
+                                              const ContractionTile &tile, int64_t panel) {
+  int64_t tiles = std::max<int64_t>(*i.asConstant(splitPairs().tiles) / *i.asConstant(mBlocks), 1);
+  int64_t bytes = llvm::divideCeil(panelWidth * f.accumulatorBytes(), tiles);
+  Value rowBytes = i.constant(panelWidth * f.accumulatorBytes());
+  PanelStep step = nextPanels(task, tile);
+  Value panels = step.panels ? step.panels : i.constant(tilePanels), rows = step.rows ? step.rows : i.constant(0);
+  Value size = i.mul(panelWords(), i.constant(f.accumulatorBytes()));
+  Value from = i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), rowBytes));
+  // Where the loop over k stands at 0.
+  Value number = i.sub(tile.number, task.firstTile), span = i.sub(tile.kUpper, tile.kLower);
+  Value share = i.mul(i.sub(i.mul(span, number), tile.kLower), i.constant(bytes));
+  Value base = panelAddress(task, tile.panel, tile.kLower);
+  operands.fetched = {hide(e, e.getAddress(base, e.builder.getI8Type(), i.add(from, share)))};
+  operands.fetchedBytes = i.constant(bytes);
+}
+
+TileOperands ContractionEmission::operandsOfQuarters(const ContractionTask &task, const ContractionTile &tile,
+                                                     int64_t a, int64_t b, int64_t other, int64_t sign) {
+  TileOperands operands{.accumulator = accumulator, .aElement = accumulator, .bElement = accumulator};
+  auto placeOf = [&](int64_t quarter) {
+    return i.add(i.mul(panelWords(), i.constant(quarter % 2 * quarterPanels)), i.constant(quarter / 2 * panelWidth));
+  };
+  Value base = panelAddress(task, tile.panel, tile.kLower), two = i.constant(2);
+  operands.panels = e.getAddress(base, accumulator, placeOf(b));
+  operands.panelStride = panelWords();
+  if (other >= 0)
+    operands.addend = {.distance = i.sub(placeOf(other), placeOf(b)), .isSubtracted = sign < 0};
+  operands.loops.push_back({.lower = i.floorDiv(tile.kLower, two, true),
+                            .upper = i.floorDiv(tile.kUpper, two, true),
+                            .aStride = i.constant(1),
+                            .bStride = i.constant(2 * panelWidth)});
+  Value rows = copyOf(task, tile.row, a, tile.rows.height);
+  operands.rowAddresses = [=, this, count = tile.rows.height / 2](ValueRange) {
+    return addressesApart(rows, accumulator, count, value(f.strassen.pitch));
+  };
+  return operands;
+}
+
+/// Where the tile's sums lie: in the task's where k is cut, else from the first row on.
+Value ContractionEmission::sumsOfTile(const ContractionTask &task, const ContractionTile &tile) {
+  if (!f.blocks.isSplitK())
+    return sums;
+  Value column = i.mul(i.sub(tile.panel, task.firstPanel), i.constant(panelWidth));
+  return e.getAddress(sums, accumulator, i.add(i.mul(i.sub(tile.row, task.firstRow), sumsPitch), column));
+}
+
+/// Adds a register tile's sums to those at `target`, or stores them there if these are the first.
+void ContractionEmission::addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted) {
+  OpBuilder &b = e.builder;
+  for (auto [index, sum] : llvm::enumerate(tileSums)) {
+    Value row = i.mul(i.constant(int64_t(index) / quarterPanels), sumsPitch);
+    Value slot = e.getAddress(target, accumulator, i.add(row, i.constant(int64_t(index) % quarterPanels * panelWidth)));
+    if (isFirst && !isSubtracted) {
+      e.createStore(sum, slot);
+      continue;
+    }
+    Value before = e.createLoad(accumulator, lanes, slot);
+    Value after = isSubtracted ? arith::SubFOp::create(b, e.loc, before, sum).getResult()
+                               : arith::AddFOp::create(b, e.loc, before, sum).getResult();
+    e.createStore(after, slot);
+  }
+}
+
+void ContractionEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile) {
+  int64_t height = tile.rows.height / 2;
+  Value first = sumsOfTile(task, tile);
+  auto quarterAt = [&](int64_t quarter) {
+    Value row = i.mul(i.constant(quarter / 2 * height), sumsPitch);
+    return e.getAddress(first, accumulator, i.add(row, i.constant(quarter % 2 * loop::strassenColumns)));
+  };
+  bool hasSums[4] = {}; // stored before
+  SmallVector<Value> carried;
+  for (auto [number, product] : llvm::enumerate(listProducts())) {
+    TileOperands operands = operandsOfQuarters(task, tile, product.a, product.b, product.other, product.sign);
+    if (int64_t(number) < tilePanels)
+      fetchBesideQuarters(operands, task, tile, int64_t(number));
+    carried = emitRegisterTile(e, {.rows = height, .panels = quarterPanels}, operands, carried);
+    for (auto [quarter, sign] : product.targets) {
+      addToSums(quarterAt(quarter), carried, !f.blocks.isSplitK() && !hasSums[quarter], sign < 0);
+      hasSums[quarter] = true;
+    }
+    if (!product.continues)
+      carried.clear();
+  }
+}
+
+/// Halves of the rows and of the panels one after the other, with one code.
+void ContractionEmission::multiplyPlainly(const ContractionTask &task, const ContractionTile &tile) {
+  int64_t height = tile.rows.height % 2 ? tile.rows.height : tile.rows.height / 2;
+  Value first = sumsOfTile(task, tile);
+  loop(i.constant(0), i.constant(tile.rows.height / height), 1, [&](Value part) {
+    loop(i.constant(0), i.constant(tilePanels), quarterPanels, [&](Value panel) {
+      ContractionTile own = tile;
+      own.rows.height = height;
+      own.row = i.add(tile.row, i.mul(part, i.constant(height)));
+      own.panel = i.add(tile.panel, panel);
+      own.columns.panels = quarterPanels;
+      TileShape shape{.rows = height, .panels = quarterPanels};
+      Value column = i.mul(panel, i.constant(panelWidth));
+      Value target = e.getAddress(first, accumulator, i.add(i.mul(i.mul(part, i.constant(height)), sumsPitch), column));
+      addToSums(target, emitRegisterTile(e, shape, operandsOf(task, own, shape, {}), {}), !f.blocks.isSplitK(), false);
+    });
+  });
+}
+
+void ContractionEmission::emitStrassenTile(const ContractionTask &task, const ContractionTile &tile) {
+  if (tile.rows.height % 2) {
+    multiplyPlainly(task, tile);
+  } else {
+    Value flag = e.createLoad(e.builder.getI32Type(), 1, flagOf(task, tile.row));
+    Value zero = i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(0)));
+    e.emitIf(arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::ne, flag, zero),
+             [&] { multiplyQuarters(task, tile); }, [&] { multiplyPlainly(task, tile); });
+  }
+  if (f.blocks.isSplitK())
+    return;
+  Value column = i.mul(tile.panel, i.constant(panelWidth));
+  emitEpilogueOnSums(task, sums, tile.row, i.constant(tile.rows.height), column,
+                     i.add(column, i.constant(tilePanels * panelWidth)));
+}

@@ -1,0 +1,113 @@
+// Products by Strassen's algorithm as generated for every level that this processor runs, against sums of f64.
+#include "tests/unit/TemplateKernels.h"
+#include "tests/unit/TemplateRunner.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+
+using namespace ptc;
+using namespace ptc::test;
+
+namespace {
+
+constexpr size_t guard = 64;
+
+/// A product with some rows changed by `spoil`, and its results in so many pieces.
+struct Product {
+  Matmul shape;
+  std::vector<float> a, b, bias, residual;
+
+  explicit Product(Matmul of) : shape(of) {
+    shape.isStrassen = true;
+    a = randomFloats(shape.m * shape.k, 1);
+    b = randomFloats(shape.k * shape.n, 2);
+    bias = randomFloats(shape.n, 3);
+    residual = randomFloats(shape.m * shape.n, 4);
+  }
+
+  std::vector<float> run(const cpu::CpuLevel &level, int64_t pieces) {
+    std::vector<float> panels = packPanels(b.data(), shape.k, shape.n, shape.n, 1);
+    auto kernel = CompiledKernel::compile(shape.text(), level);
+    REQUIRE(kernel);
+    CHECK(kernel->config.find("strassen") != std::string::npos);
+    std::vector<float> c(size_t(shape.m * shape.n) + guard, -777.0f);
+    kernel->run({a.data(), panels.data(), bias.data(), residual.data(), c.data()}, {}, pieces);
+    for (size_t at = c.size() - guard; at < c.size(); ++at)
+      REQUIRE(c[at] == -777.0f);
+    return c;
+  }
+
+  /// The largest error in a row, over the sum of magnitudes that a plain sum's error is in proportion to.
+  double errorOf(int64_t row, const std::vector<float> &c) const {
+    double worst = 0;
+    for (int64_t n = 0; n < shape.n; ++n) {
+      double sum = 0, squares = 0;
+      for (int64_t k = 0; k < shape.k; ++k) {
+        double product = double(a[size_t(row * shape.k + k)]) * b[size_t(k * shape.n + n)];
+        sum += product;
+        squares += product * product;
+      }
+      size_t at = size_t(row * shape.n + n);
+      sum += (shape.hasBias ? bias[size_t(n)] : 0) + (shape.hasResidual ? residual[at] : 0);
+      worst = larger(worst, std::abs(sum - c[at]) / (std::sqrt(squares) + 1e-30));
+    }
+    return worst;
+  }
+};
+
+/// Eight times what plain sums have, at most.
+double mostError(int64_t k) { return 8 * 0x1p-24 * std::sqrt(double(k)); }
+
+void scaleRow(Product &p, int64_t row, float factor) {
+  for (int64_t k = 0; k < p.shape.k; ++k)
+    p.a[size_t(row * p.shape.k + k)] *= factor;
+}
+
+} // namespace
+
+TEST_CASE("Strassen's products are right for any number of rows, blocks of terms and of columns", "[contraction]") {
+  for (Matmul shape : {Matmul{.m = 28, .n = 64, .k = 32}, Matmul{.m = 56, .n = 128, .k = 96},
+                       Matmul{.m = 101, .n = 192, .k = 64, .hasBias = true},
+                       Matmul{.m = 112, .n = 320, .k = 256, .hasBias = true, .hasResidual = true},
+                       Matmul{.m = 96, .n = 256, .k = 1536, .hasBias = true}, Matmul{.m = 197, .n = 256, .k = 3072}})
+    for (const cpu::CpuLevel *level : runnableLevels()) {
+      INFO("level " << level->name.str() << " m " << shape.m << " n " << shape.n << " k " << shape.k);
+      Product product(shape);
+      std::vector<float> c = product.run(*level, 3);
+      double worst = 0;
+      for (int64_t row = 0; row < shape.m; row += 3)
+        worst = larger(worst, product.errorOf(row, c));
+      CHECK(worst < mostError(shape.k));
+    }
+}
+
+TEST_CASE("rows that Strassen's sums would spoil, or be spoilt by, are multiplied plainly", "[contraction]") {
+  Matmul shape{.m = 112, .n = 128, .k = 256};
+  for (const cpu::CpuLevel *level : runnableLevels()) {
+    INFO("level " << level->name.str());
+    Product product(shape);
+    scaleRow(product, 3, 1e6f);
+    scaleRow(product, 40, 1e-6f);
+    scaleRow(product, 41, 0.0f);
+    product.a[size_t(75 * shape.k + 7)] = NAN;
+    product.a[size_t(100 * shape.k + 8)] = INFINITY;
+    std::vector<float> c = product.run(*level, 2);
+    for (int64_t row = 0; row < shape.m; ++row) {
+      INFO("row " << row);
+      bool isFinite = row != 75 && row != 100;
+      for (int64_t n = 0; n < shape.n; ++n)
+        REQUIRE(std::isfinite(c[size_t(row * shape.n + n)]) == isFinite);
+      if (isFinite)
+        CHECK(product.errorOf(row, c) < mostError(shape.k));
+    }
+  }
+}
+
+TEST_CASE("Strassen's products do not depend on how rows and columns are cut into tasks", "[contraction]") {
+  for (const cpu::CpuLevel *level : runnableLevels()) {
+    Product product({.m = 197, .n = 512, .k = 256});
+    std::vector<float> whole = product.run(*level, 1), parts = product.run(*level, 7);
+    CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
+  }
+}
