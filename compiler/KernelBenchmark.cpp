@@ -187,6 +187,7 @@ std::string featureTest(uint64_t features) {
       {PTC_RT_X86_AVX512_VNNI, "avx512vnni"},
       {PTC_RT_X86_AVX512_BF16, "avx512bf16"},
       {PTC_RT_X86_AVX512_VBMI, "avx512vbmi"},
+      {PTC_RT_X86_SSE4A, "sse4a"},
   };
   std::string test;
   for (const auto &[bit, list] : names) {

@@ -256,6 +256,8 @@ bool suitsFixedPoint(const ContractionForm &form);
 /// 32-bit words of a row of such numbers.
 Expr wordsOfFixedPoint(const ContractionForm &form);
 
+/// In the config of a kernel: "strassen" where levels may compute its product that way.
+inline constexpr llvm::StringLiteral algorithmAttr = "algorithm";
 /// Whether the product is one that Strassen's algorithm may compute, in whole tiles.
 bool suitsStrassen(const ContractionForm &form);
 /// Places the copies behind what `layout` has.

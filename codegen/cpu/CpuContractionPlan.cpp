@@ -411,7 +411,7 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
   });
   if (form.strassen.at) {
     NamedAttrList all(config);
-    all.set("algorithm", builder.getStringAttr("strassen"));
+    all.set(algorithmAttr, builder.getStringAttr("strassen"));
     config = all.getDictionary(kernel.getContext());
   }
   return KernelPlan{

@@ -72,7 +72,7 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
 //===----------------------------------------------------------------------===//
 
 bool ContractionEmission::takesStrassen() const {
-  return f.strassen.at && lanes == panelWidth && !e.isStage;
+  return f.strassen.at && e.level.addsBesideProducts && lanes == panelWidth && !e.isStage;
 }
 
 /// In pairs of rows.

@@ -17,7 +17,8 @@ static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 // The psABI's micro-architecture levels. v4 forces 512-bit vectors: LLVM's default prefers 256 where old processors
 // lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them; above it
 // are the matrix registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are
-// half as fast as f32's products. Of Arm's extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse
+// half as fast as f32's products. AMD's processors of 512 bits (Zen 4), which SSE4A tells from others, have units for
+// additions beside those for multiply-adds. Of Arm's extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse
 // N1), mixed ones and those of bf16 with Armv8.6 (Neoverse V1 and N2).
 static constexpr CpuLevel levels[] = {
     {.name = "x86-64-v2",
@@ -78,6 +79,22 @@ static constexpr CpuLevel levels[] = {
      .hasSignedByteDot = false,
      .hasBf16Dot = true,
      .hasScalef = true},
+    {.name = "x86-64-v4-zen4",
+     .triple = x86Triple,
+     .cpu = "x86-64-v4",
+     .tuneCpu = "znver4",
+     .features = "-prefer-256-bit,+avx512vnni,+avx512bf16,+avx512vbmi,+sse4a",
+     .vectorBits = 512,
+     .vectorRegisters = 32,
+     .maskedElementBits = 8,
+     .hasFma = true,
+     .hasGather = true,
+     .hasHalfConversions = true,
+     .hasByteDot = true,
+     .hasSignedByteDot = false,
+     .hasBf16Dot = true,
+     .hasScalef = true,
+     .addsBesideProducts = true},
     {.name = "x86-64-v4-amx",
      .triple = x86Triple,
      .cpu = "x86-64-v4",

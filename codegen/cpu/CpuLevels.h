@@ -30,6 +30,7 @@ struct CpuLevel {
   bool hasBf16Dot;                 // bf16 dot products into f32
   bool hasScalef = false;          // x * 2^floor(y) in one x86 instruction
   bool hasMatrixRegisters = false; // of 16 rows of 64 bytes, with dot products of both kinds
+  bool addsBesideProducts = false; // sums of floats cost nothing beside multiply-adds
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
   /// LLVM's intrinsics on vectors of so many bits, empty where there is none: u8 x s8 (s8 x s8) products, four added to

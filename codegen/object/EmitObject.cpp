@@ -241,6 +241,7 @@ Expected<uint64_t> runtimeFeatures(StringRef cpu, StringRef features) {
                                       .Case("+avx512bf16", PTC_RT_X86_AVX512_BF16)
                                       .Case("+avx512fp16", PTC_RT_X86_AVX512_FP16)
                                       .Case("+avx512vbmi", PTC_RT_X86_AVX512_VBMI)
+                                      .Case("+sse4a", PTC_RT_X86_SSE4A)
                                       .Case("+amx-tile", PTC_RT_X86_AMX_TILE)
                                       .Case("+amx-int8", PTC_RT_X86_AMX_INT8)
                                       .Case("+amx-bf16", PTC_RT_X86_AMX_BF16)

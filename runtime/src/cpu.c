@@ -51,6 +51,8 @@ static uint64_t present_features(void) {
   if (!has(one.c, BIT(0) | BIT(9) | BIT(13) | BIT(19) | BIT(20) | BIT(23)) || !has(extended.c, BIT(0)))
     return features;
   features |= PTC_RT_X86_V2;
+  if (has(extended.c, BIT(6)))
+    features |= PTC_RT_X86_SSE4A;
   bool xsave = has(one.c, BIT(27)); /* OSXSAVE */
   uint64_t saved = xsave ? saved_registers() : 0;
   if ((saved & 0x6) != 0x6)

@@ -58,6 +58,7 @@ enum {
   PTC_RT_X86_AMX_INT8 = 1u << 8,
   PTC_RT_X86_AMX_BF16 = 1u << 9,
   PTC_RT_X86_AVX512_VBMI = 1u << 10,
+  PTC_RT_X86_SSE4A = 1u << 11, /* of AMD alone */
   PTC_RT_ARM_DOTPROD = 1u << 16,
   PTC_RT_ARM_FP16 = 1u << 17,
   PTC_RT_ARM_I8MM = 1u << 18,
