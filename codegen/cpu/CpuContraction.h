@@ -256,7 +256,9 @@ bool suitsFixedPoint(const ContractionForm &form);
 /// 32-bit words of a row of such numbers.
 Expr wordsOfFixedPoint(const ContractionForm &form);
 
-/// Whether the product is one that Strassen's algorithm may compute, in whole tiles.
+/// Whether the weight's rows and columns permit Strassen's algorithm.
+bool permitsStrassen(const ContractionForm &form);
+/// Whether the product is one that it computes, in whole tiles.
 bool suitsStrassen(const ContractionForm &form);
 /// Places the copies behind what `layout` has.
 void layOutStrassen(ContractionForm &form, ScratchLayout &layout);

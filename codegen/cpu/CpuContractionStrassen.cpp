@@ -25,6 +25,7 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/ScratchLayout.h"
+#include "ir/expr/DimName.h"
 #include "ir/loop/Strassen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -46,10 +47,14 @@ enum Copy : int64_t { Upper, Lower, Diagonal, LowerTerms, UpperTerms, Rows, OddT
 // Plan
 //===----------------------------------------------------------------------===//
 
-bool cpu::suitsStrassen(const ContractionForm &form) {
+bool cpu::permitsStrassen(const ContractionForm &form) {
   loop::PanelsOp panels = form.rhs.panels;
-  if (!panels || !panels->hasAttr(loop::strassenAttr) || form.rhs.form != RhsForm::Panels ||
-      !form.accumulator.isF32() || form.group != 1 || form.bits || form.kLoops.size() != 1 || form.turns)
+  return panels && panels->hasAttr(loop::strassenAttr);
+}
+
+bool cpu::suitsStrassen(const ContractionForm &form) {
+  if (!permitsStrassen(form) || form.rhs.form != RhsForm::Panels || !form.accumulator.isF32() || form.group != 1 ||
+      form.bits || form.kLoops.size() != 1 || form.turns)
     return false;
   auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
   bool readsRows = form.lhs.form == LhsForm::InPlace || form.lhs.form == LhsForm::PackedRows;
@@ -73,6 +78,15 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
 
 bool ContractionEmission::takesStrassen() const {
   return f.strassen.at && lanes == panelWidth && !e.isStage;
+}
+
+bool ContractionEmission::sharesCopies() const {
+  if (!takesStrassen() || f.lhs.form != LhsForm::InPlace)
+    return false;
+  for (int64_t dim = 0; dim < f.batchDims; ++dim)
+    if (f.lhs.index().uses(dimName(dim)))
+      return false;
+  return true;
 }
 
 /// In pairs of rows.

@@ -31,7 +31,7 @@ static bool hasRowsOutsideGroups(const ContractionForm &f) {
 
 ContractionTask ContractionEmission::findBlocks(Value index) {
   ContractionTask task;
-  if (hasRowsOutsideGroups(f)) {
+  if (hasRowsOutsideGroups(f) || sharesCopies()) {
     Value tasksOfRows = i.mul(value(f.batch), nBlocks), rest = i.mod(index, tasksOfRows, true);
     task.mBlock = i.floorDiv(index, tasksOfRows, true);
     task.batch = i.floorDiv(rest, nBlocks, true);

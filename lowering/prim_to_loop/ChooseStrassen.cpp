@@ -29,7 +29,7 @@ namespace ptc {
 #include "lowering/prim_to_loop/Passes.h.inc"
 } // namespace ptc
 
-static constexpr int64_t fewestRows = 96, fewestColumns = 256, fewestTerms = 256;
+static constexpr int64_t fewestRows = 96, fewestColumns = 192, fewestTerms = 192;
 static constexpr double mostSquare = 0x1p80; // of a row's or column's norm: sums of products stay finite
 
 namespace {
