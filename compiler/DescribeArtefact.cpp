@@ -40,7 +40,8 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
 static std::string kindOfNode(mlir::Operation *op) {
   auto contraction = dyn_cast<loop::ContractionOp>(op);
   mlir::DictionaryAttr config = op->getParentOfType<loop::KernelOp>().getConfigAttr();
-  if (auto algorithm = config ? config.getAs<mlir::StringAttr>("algorithm") : mlir::StringAttr(); algorithm && contraction)
+  if (auto algorithm = config ? config.getAs<mlir::StringAttr>("algorithm") : mlir::StringAttr();
+      algorithm && contraction)
     return algorithm.str();
   loop::WinogradTile tile = contraction ? loop::getWinogradTile(contraction) : loop::WinogradTile();
   if (!tile)

@@ -49,7 +49,8 @@ static Squares addSquares(const Matrix &matrix) {
   Squares squares{SmallVector<double>(size_t(matrix.rows), 0), SmallVector<double>(size_t(matrix.columns), 0)};
   SmallVector<float> line(size_t(matrix.columns), 0);
   for (int64_t row = 0; row < matrix.rows; ++row) {
-    std::memcpy(line.data(), matrix.bytes + size_t(row) * line.size() * sizeof(float), line.size() * sizeof(float)); // may be unaligned
+    std::memcpy(line.data(), matrix.bytes + size_t(row) * line.size() * sizeof(float),
+                line.size() * sizeof(float)); // may be unaligned
     double parts[8] = {};
     for (size_t column = 0; column < line.size(); ++column) {
       double square = double(line[column]) * double(line[column]);
