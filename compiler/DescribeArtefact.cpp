@@ -36,9 +36,14 @@ static Expr atLaunch(Expr expr, loop::KernelOp kernel, loop::LaunchOp launch) {
 }
 
 /// "winograd-4x4" for a convolution that is computed in such tiles of outputs, "winograd-4" along one dim,
-/// "winograd-3x3-s2" with stride 2, "winograd-2x4x4" in volumes; else the op's name.
+/// "winograd-3x3-s2" with stride 2, "winograd-2x4x4" in volumes; "strassen" for a product that is planned so; else the
+/// op's name.
 static std::string kindOfNode(mlir::Operation *op) {
   auto contraction = dyn_cast<loop::ContractionOp>(op);
+  mlir::DictionaryAttr config = op->getParentOfType<loop::KernelOp>().getConfigAttr();
+  if (auto algorithm = config ? config.getAs<mlir::StringAttr>("algorithm") : mlir::StringAttr();
+      algorithm && contraction)
+    return algorithm.str();
   loop::WinogradTile tile = contraction ? loop::getWinogradTile(contraction) : loop::WinogradTile();
   if (!tile)
     return op->getName().stripDialect().str();

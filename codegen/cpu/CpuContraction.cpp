@@ -568,6 +568,10 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     size = i.select(isFew, extent, size);
     blocks = i.select(isFew, i.constant(1), blocks);
   }
+  if (takesStrassen()) { // sums are added up in memory: of fewer blocks less often
+    size = i.mul(size, i.constant(2));
+    blocks = i.floorDiv(i.add(blocks, i.constant(1)), i.constant(2), true);
+  }
   loop(i.constant(0), blocks, 1, [&](Value block) {
     Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);
     if (f.rhs.isPacked())
@@ -627,7 +631,7 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
-    Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
+    Value lhsKey = sharesCopies() ? task.mBlock : i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
     if (packsA || splitsA || widensA || fixesA || takesQuads() || copied)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {

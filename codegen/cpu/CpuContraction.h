@@ -258,7 +258,9 @@ Expr wordsOfFixedPoint(const ContractionForm &form);
 
 /// In the config of a kernel: "strassen" where levels may compute its product that way.
 inline constexpr llvm::StringLiteral algorithmAttr = "algorithm";
-/// Whether the product is one that Strassen's algorithm may compute, in whole tiles.
+/// Whether the weight's rows and columns permit Strassen's algorithm.
+bool permitsStrassen(const ContractionForm &form);
+/// Whether the product is one that it computes, in whole tiles.
 bool suitsStrassen(const ContractionForm &form);
 /// Places the copies behind what `layout` has.
 void layOutStrassen(ContractionForm &form, ScratchLayout &layout);

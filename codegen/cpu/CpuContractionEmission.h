@@ -237,6 +237,8 @@ struct ContractionEmission {
 
   // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles have four panels then, row tiles halves.
   bool takesStrassen() const;
+  /// Whether the same copies serve all matrices of the batch.
+  bool sharesCopies() const;
   /// Tiles of pairs of rows; `larger` of them have one pair more. A last one may have an odd number of rows.
   Parts splitPairs();
   llvm::SmallVector<RowClass> classesOfPairs(const ContractionTask &task);

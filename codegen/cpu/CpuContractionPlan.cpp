@@ -27,6 +27,7 @@
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
 #include "codegen/cpu/ScratchLayout.h"
+#include "ir/loop/Strassen.h"
 #include "ir/loop/Winograd.h"
 
 using namespace mlir;
@@ -182,7 +183,7 @@ static void splitK(ContractionForm &form) {
   int64_t blocks = tunedWithin(form.op, tuned::kBlocks, 1, *extent, isWhole ? 1 : llvm::divideCeil(*extent, most));
   if (blocks == 1)
     return;
-  int64_t unit = inner > 1 ? 1 : form.conversion.words;
+  int64_t unit = inner > 1 ? 1 : permitsStrassen(form) ? loop::strassenTerms : form.conversion.words;
   form.blocks.kSize = Expr::constant(context, llvm::alignTo(llvm::divideCeil(*extent, blocks), unit));
   form.blocks.k = Expr::constant(context, llvm::divideCeil(*extent, form.blocks.kSize.getValue()));
 }

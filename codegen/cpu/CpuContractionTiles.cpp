@@ -31,7 +31,7 @@ static bool hasRowsOutsideGroups(const ContractionForm &f) {
 
 ContractionTask ContractionEmission::findBlocks(Value index) {
   ContractionTask task;
-  if (hasRowsOutsideGroups(f)) {
+  if (hasRowsOutsideGroups(f) || sharesCopies()) {
     Value tasksOfRows = i.mul(value(f.batch), nBlocks), rest = i.mod(index, tasksOfRows, true);
     task.mBlock = i.floorDiv(index, tasksOfRows, true);
     task.batch = i.floorDiv(rest, nBlocks, true);
@@ -100,9 +100,10 @@ void ContractionEmission::cutInTiles(ContractionTask &task) {
   }
   auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
   auto startOfRows = [&](Value tile) {
-    Value larger = takesStrassen() ? i.mul(i.min(tile, rows.larger), i.constant(2)) : i.min(tile, rows.larger);
-    Value start = i.add(i.mul(tile, rows.part), larger);
-    return takesStrassen() ? i.min(start, m) : start; // a last tile of other rows
+    if (!takesStrassen())
+      return startOf(tile, rows.part, rows.larger);
+    Value larger = i.mul(i.min(tile, rows.larger), i.constant(2));
+    return i.min(i.add(i.mul(tile, rows.part), larger), m); // a last tile has other rows
   };
   task.firstRow = startOfRows(task.firstTile);
   task.rows = i.sub(startOfRows(task.endTile), task.firstRow);

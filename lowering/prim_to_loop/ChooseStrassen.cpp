@@ -29,7 +29,7 @@ namespace ptc {
 #include "lowering/prim_to_loop/Passes.h.inc"
 } // namespace ptc
 
-static constexpr int64_t fewestRows = 96, fewestColumns = 256, fewestTerms = 256;
+static constexpr int64_t fewestRows = 96, fewestColumns = 192, fewestTerms = 192;
 static constexpr double mostSquare = 0x1p80; // of a row's or column's norm: sums of products stay finite
 
 namespace {
@@ -49,7 +49,8 @@ static Squares addSquares(const Matrix &matrix) {
   Squares squares{SmallVector<double>(size_t(matrix.rows), 0), SmallVector<double>(size_t(matrix.columns), 0)};
   SmallVector<float> line(size_t(matrix.columns), 0);
   for (int64_t row = 0; row < matrix.rows; ++row) {
-    std::memcpy(line.data(), matrix.bytes + size_t(row) * line.size() * sizeof(float), line.size() * sizeof(float)); // may be unaligned
+    std::memcpy(line.data(), matrix.bytes + size_t(row) * line.size() * sizeof(float),
+                line.size() * sizeof(float)); // may be unaligned
     double parts[8] = {};
     for (size_t column = 0; column < line.size(); ++column) {
       double square = double(line[column]) * double(line[column]);

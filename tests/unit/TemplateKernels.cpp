@@ -108,8 +108,9 @@ std::string Matmul::text() const {
   else
     lhs = load("%av", "%a", aIndex, typeA);
   lhs += "  loop.yield %av : " + type + "\n";
-  std::string rhs =
-      isPacked ? "  %bv = loop.panels %b " + std::string(isStrassen ? "{strassen} " : "") + ": " + typeB + " -> " + type + "\n" : load("%bv", "%b", bIndex, typeB);
+  std::string rhs = isPacked ? "  %bv = loop.panels %b " + std::string(isStrassen ? "{strassen} " : "") + ": " + typeB +
+                                   " -> " + type + "\n"
+                             : load("%bv", "%b", bIndex, typeB);
   rhs += "  loop.yield %bv : " + type + "\n";
   Body epilogue{.type = type, .value = "%acc"};
   if (hasBias) {

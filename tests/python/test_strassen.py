@@ -1,0 +1,82 @@
+"""Large products that Strassen's algorithm computes, in whole models against sums of f64."""
+
+import json
+import math
+
+import numpy as np
+import ptc
+from models import ModelTest, model, value
+from onnx import helper
+
+RNG = np.random.default_rng(7)
+NAMES = {"q", "k", "v", "up", "down"}
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, np.float32)
+
+
+def weight(terms, columns):
+    return normal(terms, columns) / np.float32(terms**0.5)
+
+
+def layer(rows, weights):
+    """Three products of a normalised x, which are joined, and two behind each other with a GELU between them."""
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "scale", "shift"], ["norm"], axis=-1),
+        *(helper.make_node("MatMul", ["norm", name], [f"{name}y"], name) for name in "qkv"),
+        helper.make_node("Add", ["qy", "ky"], ["qk"]),
+        helper.make_node("Mul", ["qk", "vy"], ["mixed"]),
+        helper.make_node("MatMul", ["mixed", "up"], ["up_sum"], "up"),
+        helper.make_node("Add", ["up_sum", "bias"], ["wide"]),
+        helper.make_node("Gelu", ["wide"], ["active"]),
+        helper.make_node("MatMul", ["active", "down"], ["down_sum"], "down"),
+        helper.make_node("Add", ["down_sum", "x"], ["y"]),
+    ]
+    size = weights["q"].shape[0]
+    return model(nodes, [value("x", [1, rows, size])], [value("y", [1, rows, size])], weights, opset=20)
+
+
+def all_weights(size=256, wide=1280):
+    return {"scale": normal(size) + 3, "shift": normal(size), "q": weight(size, size), "k": weight(size, size), "v": weight(size, size),
+            "up": weight(size, wide), "bias": normal(wide), "down": weight(wide, size)}
+
+
+def expected(weights, x):
+    w = {name: array.astype(np.float64) for name, array in weights.items()}
+    x = x.astype(np.float64)
+    norm = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * w["scale"] + w["shift"]
+    wide = (norm @ w["q"] + norm @ w["k"]) * (norm @ w["v"]) @ w["up"] + w["bias"]
+    gelu = 0.5 * wide * (1 + np.vectorize(math.erf)(wide / np.sqrt(2)))
+    return gelu @ w["down"] + x
+
+
+def by_strassen(library):
+    """Names of the products."""
+    kernels = json.loads(library.with_suffix(".json").read_text())["kernels"]
+    return {node for kernel in kernels if "strassen" in kernel["kind"] for node in kernel["nodes"] if node in NAMES}
+
+
+class Strassen(ModelTest):
+    def test_layer(self):
+        """Even and odd numbers of rows; a row that is far larger than its neighbours, with another of zeros."""
+        for rows in (128, 197):
+            weights = all_weights()
+            library = self.compile(layer(rows, weights), name=f"layer{rows}")
+            self.assertEqual(by_strassen(library), NAMES)
+            x = normal(1, rows, 256)
+            x[0, 5] *= 1e4
+            x[0, 6] = 0
+            wanted = expected(weights, x)
+            result = ptc.load(library)(x=x)["y"]
+            for row in range(rows):
+                np.testing.assert_allclose(result[0, row], wanted[0, row], rtol=0, atol=3e-5 * np.abs(wanted[0, row]).max())
+
+    def test_weights_out_of_balance(self):
+        """A column or a row that is far larger than the one it would meet; arithmetic that is to be IEEE's."""
+        weights = all_weights()
+        weights["up"][:, 40] *= 100
+        weights["down"][7] *= 100
+        self.assertEqual(by_strassen(self.compile(layer(128, weights), name="unbalanced")), {"q", "k", "v"})
+        strict = self.compile(layer(128, all_weights()), "--fp=strict", name="strict")
+        self.assertEqual(by_strassen(strict), set())
