@@ -148,7 +148,11 @@ static void lowerWindowReduce(FunctionLowering &lowering, prim::WindowReduceOp o
 
 /// Domain: the other dims, then the axis.
 static void lowerScan(FunctionLowering &lowering, prim::ScanOp op) {
+  constexpr int mostOperations =
+      1; // of an element: one after the other they take longer than what they are added up by
   Tensor &x = lowering.get(op.getX());
+  if (x.operations > mostOperations)
+    lowering.realize(x, op.getLoc());
   unsigned axis = op.getAxis(), rank = x.dims.size();
   SmallVector<Expr> domain(x.dims), position;
   domain.erase(domain.begin() + axis);
