@@ -11,16 +11,18 @@
 // zero" of arithmetic.md, which --fp=strict forbids). A sum of q k^T with j > i is only read by what is zero anyway.
 // In both cases half of the product is left out by whoever computes whole tiles.
 //
-// Zero behind the diagonal is told of a value from what computes it, to a depth:
+// What a value is behind the diagonal of its last two dims is told from what computes it, to a depth:
 //
-//   constants, select(mask, x, 0), products with such, their signs, other float types, views that keep the last two
-//   dims exp of what is lowest there: of select(mask, x, -inf), x + mask, and these without the maximum of their row
+//   true, false   constants, comparisons of a row's and a column's number, not, and, or, select of such
+//   lowest        constants, select(mask, x, -inf), sums with such, these without the maximum of their row
+//   zero          constants, select(mask, x, 0), exp of what is lowest, products with what is zero, their signs
+//
+// and through other float types and views that keep these dims.
 //
 // A maximum of -inf makes NaN of its whole row, also of what is not hidden, so that it shows in either case.
 //
 //===----------------------------------------------------------------------===//
 #include "lowering/prim_to_loop/NeededTerms.h"
-#include "lowering/passes/CausalMasks.h"
 #include "lowering/passes/Patterns.h"
 #include <limits>
 
@@ -30,6 +32,7 @@ using namespace ptc::loop;
 
 static constexpr int mostSteps = 16; // that lie between a product and its mask
 static constexpr int64_t mostElements = 1 << 20;
+static constexpr double mostOffset = 1 << 20; // of a diagonal: numbers of places do not wrap
 
 static bool isFloat(Value value) { return isa<FloatType>(prim::getElementType(value)); }
 
@@ -45,11 +48,101 @@ static bool keepsMatrices(Operation *view) {
   return !broadcast || broadcast.getAxes().take_back(2) == ArrayRef<int64_t>({rank - 2, rank - 1});
 }
 
-/// What the select puts behind the diagonal, if its condition is a causal mask.
+namespace {
+/// row * r + column * c + constant
+struct Place {
+  int64_t row = 0, column = 0, constant = 0;
+};
+} // namespace
+
+/// The integers as such, of which the two axes count rows and columns (-1: none does).
+static std::optional<Place> matchPlace(Value value, int64_t rows, int64_t columns, int steps) {
+  Operation *op = value.getDefiningOp();
+  auto type = dyn_cast<IntegerType>(prim::getElementType(value));
+  if (!op || steps == 0 || !type || type.getWidth() < 32) // narrow ones wrap
+    return std::nullopt;
+  if (std::optional<double> splat = prim::getSplat(value); splat && std::abs(*splat) <= mostOffset)
+    return Place{.constant = int64_t(*splat)};
+  if (auto iota = dyn_cast<prim::IotaOp>(op)) {
+    int64_t axis = int64_t(iota.getAxis());
+    return axis == rows      ? std::optional(Place{.row = 1})
+           : axis == columns ? std::optional(Place{.column = 1})
+                             : std::nullopt;
+  }
+  if (auto broadcast = dyn_cast<prim::BroadcastOp>(op)) {
+    SmallVector<Expr> dims = prim::getDims(broadcast.getX());
+    auto below = [&](int64_t axis) {
+      const int64_t *found = llvm::find(broadcast.getAxes(), axis);
+      int64_t own = found - broadcast.getAxes().begin();
+      return found != broadcast.getAxes().end() && !dims[size_t(own)].isConstant(1) ? own : -1;
+    };
+    return matchPlace(broadcast.getX(), below(rows), below(columns), steps - 1);
+  }
+  if (!isa<prim::AddOp, prim::SubOp>(op))
+    return std::nullopt;
+  auto a = matchPlace(op->getOperand(0), rows, columns, steps / 2);
+  auto b = matchPlace(op->getOperand(1), rows, columns, steps / 2);
+  int64_t sign = isa<prim::AddOp>(op) ? 1 : -1;
+  if (!a || !b)
+    return std::nullopt;
+  return Place{a->row + sign * b->row, a->column + sign * b->column, a->constant + sign * b->constant};
+}
+
+/// Whether a < b, or a <= b, is so or is not at all places behind the diagonal.
+static bool comparesBehind(Operation *comparison, bool isSo) {
+  int64_t rank = prim::getRank(comparison->getResult(0));
+  auto a = matchPlace(comparison->getOperand(0), rank - 2, rank - 1, mostSteps);
+  auto b = matchPlace(comparison->getOperand(1), rank - 2, rank - 1, mostSteps);
+  if (rank < 2 || !a || !b)
+    return false;
+  int64_t row = b->row - a->row, column = b->column - a->column;
+  int64_t least =
+      b->constant - a->constant - (isa<prim::LtOp>(comparison) ? 1 : 0); // b - a - 1 or b - a, of row = column
+  return isSo ? row == -1 && column == 1 && least + 1 >= 0 : row == 1 && column == -1 && least - 1 < 0;
+}
+
+/// Whether all elements of a constant behind the diagonal are so.
+template <typename Element>
+static bool isConstantBehind(DenseElementsAttr elements, llvm::function_ref<bool(const Element &)> isSo) {
+  ArrayRef<int64_t> shape = elements.getType().getShape();
+  if (shape.size() < 2 || elements.getNumElements() > mostElements)
+    return false;
+  int64_t rows = shape[shape.size() - 2], columns = shape.back(), at = 0;
+  return llvm::all_of(elements.getValues<Element>(), [&](const Element &x) {
+    int64_t row = at / columns % rows, column = at++ % columns;
+    return column <= row || isSo(x);
+  });
+}
+
+/// Whether the condition is `expected` at all places behind the diagonal.
+static bool isBehind(Value condition, bool expected, int steps = mostSteps) {
+  Operation *op = condition.getDefiningOp();
+  if (!op || steps == 0)
+    return false;
+  auto isSo = [&](unsigned operand, bool wanted) { return isBehind(op->getOperand(operand), wanted, steps / 2); };
+  if (DenseElementsAttr elements = prim::getConstant(condition))
+    return elements.isSplat() ? elements.getSplatValue<bool>() == expected
+                              : isConstantBehind<bool>(elements, [&](bool x) { return x == expected; });
+  if (isa<prim::LtOp, prim::LeOp>(op))
+    return comparesBehind(op, expected);
+  if (isa<prim::NotOp>(op))
+    return isSo(0, !expected);
+  if (isa<prim::AndOp, prim::OrOp>(op)) {
+    bool isDecided = isa<prim::OrOp>(op) == expected; // by one operand
+    return isDecided ? isSo(0, expected) || isSo(1, expected) : isSo(0, expected) && isSo(1, expected);
+  }
+  if (isa<prim::SelectOp>(op))
+    return isSo(0, true) ? isSo(1, expected) : isSo(0, false) && isSo(2, expected);
+  auto broadcast = dyn_cast<prim::BroadcastOp>(op);
+  bool isScalar = broadcast && broadcast.getAxes().empty();
+  return (isScalar || keepsMatrices(op)) && isSo(0, expected);
+}
+
+/// What the select has behind the diagonal; null if it may be either.
 static Value putBehind(prim::SelectOp select) {
-  if (prim::isCausalMask(select.getCondition(), /*isInverted=*/false))
+  if (isBehind(select.getCondition(), false))
     return select.getB();
-  return prim::isCausalMask(select.getCondition(), /*isInverted=*/true) ? select.getA() : Value();
+  return isBehind(select.getCondition(), true) ? select.getA() : Value();
 }
 
 /// Whether `value` has the largest element of each row of x in all of the row.
@@ -71,32 +164,26 @@ static bool isRowMaximum(Value value, Value x) {
          maximum.getAxes() == ArrayRef<int64_t>({last}) && axes == llvm::to_vector(llvm::seq<int64_t>(last));
 }
 
+static bool isLowest(double x) { return x <= -std::numeric_limits<float>::max(); }
+
 /// Whether all elements behind the diagonal are so low that their exponential is 0.
 static bool isLowestBehind(Value value, int steps) {
   Operation *op = value.getDefiningOp();
-  if (!op || steps == 0)
+  if (!op || steps == 0 || !isFloat(value))
     return false;
+  if (std::optional<double> splat = prim::getSplat(value))
+    return isLowest(*splat);
+  if (DenseElementsAttr elements = prim::getConstant(value))
+    return isConstantBehind<APFloat>(elements, [](const APFloat &x) { return isLowest(x.convertToDouble()); });
   if (auto select = dyn_cast<prim::SelectOp>(op)) {
     Value behind = putBehind(select);
-    std::optional<double> lowest = behind ? prim::getSplat(behind) : std::nullopt;
-    return lowest && *lowest <= -std::numeric_limits<float>::max();
+    return behind && isLowestBehind(behind, steps - 1);
   }
   if (auto sum = dyn_cast<prim::AddOp>(op))
-    return prim::isCausalMask(sum.getA(), false) || prim::isCausalMask(sum.getB(), false);
+    return isLowestBehind(sum.getA(), steps / 2) || isLowestBehind(sum.getB(), steps / 2);
   if (auto difference = dyn_cast<prim::SubOp>(op))
     return isLowestBehind(difference.getA(), steps - 1) && isRowMaximum(difference.getB(), difference.getA());
   return keepsMatrices(op) && isLowestBehind(op->getOperand(0), steps - 1);
-}
-
-static bool isTriangle(DenseElementsAttr elements) {
-  ArrayRef<int64_t> shape = elements.getType().getShape();
-  if (shape.size() < 2 || !isa<FloatType>(elements.getElementType()) || elements.getNumElements() > mostElements)
-    return false;
-  int64_t rows = shape[shape.size() - 2], columns = shape.back(), at = 0;
-  return llvm::all_of(elements.getValues<APFloat>(), [&](const APFloat &x) {
-    int64_t row = at / columns % rows, column = at++ % columns;
-    return column <= row || x.isZero();
-  });
 }
 
 /// Whether all elements behind the diagonal of the last two dims, column > row, are 0 by construction.
@@ -104,11 +191,13 @@ static bool isZeroBehind(Value value, int steps = mostSteps) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0 || !isFloat(value))
     return false;
+  if (std::optional<double> splat = prim::getSplat(value))
+    return *splat == 0;
   if (DenseElementsAttr elements = prim::getConstant(value))
-    return isTriangle(elements);
+    return isConstantBehind<APFloat>(elements, [](const APFloat &x) { return x.isZero(); });
   if (auto select = dyn_cast<prim::SelectOp>(op)) {
     Value behind = putBehind(select);
-    return behind && (prim::getSplat(behind) == 0.0 || isZeroBehind(behind, steps - 1));
+    return behind && isZeroBehind(behind, steps - 1);
   }
   if (auto product = dyn_cast<prim::MulOp>(op))
     return isZeroBehind(product.getA(), steps / 2) || isZeroBehind(product.getB(), steps / 2);
