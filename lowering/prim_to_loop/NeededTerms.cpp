@@ -59,7 +59,7 @@ struct Place {
 static std::optional<Place> matchPlace(Value value, int64_t rows, int64_t columns, int steps) {
   Operation *op = value.getDefiningOp();
   auto type = dyn_cast<IntegerType>(prim::getElementType(value));
-  if (!op || steps == 0 || !type || type.getWidth() < 32) // narrow ones wrap
+  if (!op || steps == 0 || !type || type.getWidth() < 32 || type.isUnsigned()) // those wrap
     return std::nullopt;
   if (std::optional<double> splat = prim::getSplat(value); splat && std::abs(*splat) <= mostOffset)
     return Place{.constant = int64_t(*splat)};
@@ -96,9 +96,9 @@ static bool comparesBehind(Operation *comparison, bool isSo) {
   if (rank < 2 || !a || !b)
     return false;
   int64_t row = b->row - a->row, column = b->column - a->column;
-  int64_t least =
-      b->constant - a->constant - (isa<prim::LtOp>(comparison) ? 1 : 0); // b - a - 1 or b - a, of row = column
-  return isSo ? row == -1 && column == 1 && least + 1 >= 0 : row == 1 && column == -1 && least - 1 < 0;
+  // It is so where this is not negative: on the diagonal, and one step behind it, which decides.
+  int64_t on = b->constant - a->constant - (isa<prim::LtOp>(comparison) ? 1 : 0);
+  return isSo ? row == -1 && column == 1 && on + 1 >= 0 : row == 1 && column == -1 && on - 1 < 0;
 }
 
 /// Whether all elements of a constant behind the diagonal are so.
