@@ -420,7 +420,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
         continue; // nor do few
       auto emitOne = [&](Value rowTile) {
         Value number = numberOf(task, rows, rowTile), row = firstRowOf(rows, rowTile);
-        emitTile(task, {rows, columns, number, row, panel, kLower, kUpper}, kind);
+        emitTile(task, withNeededTerms({rows, columns, number, row, panel, kLower, kUpper}), kind);
       };
       RowClass finished = rowsOfOutputs(rows);
       if (f.blocks.isSplitK() || !waits(task, finished, columns)) {

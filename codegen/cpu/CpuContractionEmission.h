@@ -105,6 +105,8 @@ struct ContractionEmission {
   /// Tasks [begin, end), which are blocks of columns of all rows, as one.
   void emitTogether(mlir::Value begin, mlir::Value end);
   void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  /// The tile without terms that are zero for all of its sums, or enter none that is read (CpuContractionNeeded.cpp).
+  ContractionTile withNeededTerms(ContractionTile tile);
   void emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind);
   /// `body` for tasks of each kind, as far as there are several.
   void forEachKind(const ContractionTask &task, llvm::function_ref<void(TileKind kind)> body);

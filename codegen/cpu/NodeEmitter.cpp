@@ -59,11 +59,30 @@ SmallVector<Operation *> cpu::findUniform(KernelEmitter &e, Block &block, ArrayR
   return found;
 }
 
+/// Ops of a scatter that are the same in its inner loops, behind the first loops that `outer` counts: an index that is
+/// read, and its check. LLVM, to which what is stored may be the index, leaves them inside.
+static SmallVector<Operation *> findIndicesOfRows(KernelEmitter &e, loop::ScatterOp scatter, ArrayRef<int64_t> dims,
+                                                  int64_t vectorDim, size_t &outer) {
+  for (outer = 1; scatter && outer < dims.size(); ++outer) {
+    SmallVector<int64_t> inner(dims.drop_front(outer));
+    if (vectorDim >= 0)
+      inner.push_back(vectorDim);
+    SmallVector<Operation *> found = findUniform(e, scatter.getBody().front(), inner);
+    if (llvm::any_of(found, llvm::IsaPred<loop::CheckIndexOp>))
+      return found;
+  }
+  outer = 0;
+  return {};
+}
+
 // Scatters too: points of the lanes' dim never meet, and the other dims run in order.
 void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t vectorDim) {
   Block &block = node->getRegion(0).front();
+  SmallVector<std::pair<Value, Value>> ofRow;
   auto body = [&](const Points &at, ValueRange) {
     BodyEmitter first(e, at.front());
+    for (auto [value, emitted] : ofRow)
+      first.bind(value, emitted);
     first.emitBlock(block);
     if (at.size() == 1)
       return SmallVector<Value>();
@@ -78,14 +97,27 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
     }
     return SmallVector<Value>();
   };
-  int64_t rank = int64_t(domain.size());
-  emitLoops(e, domain, dimsBetween(shared, rank, vectorDim), points, {}, [&](const Points &at, ValueRange) {
+  auto innermost = [&](const Points &at, ValueRange) {
     if (vectorDim < 0)
       return body(at, {});
     Expr extent = domain[size_t(vectorDim)];
     return emitVectorLoop(e, at.front(), vectorDim, e.constant(0), e.emitExpr(extent, at.front()),
                           shortenToBlocks(node, vectorDim, cpu::chooseLanes(e, node, extent)),
                           choosePointsPerStep(node), hasMasks(node, e.level), {}, body, takesPairs(node, e.level));
+  };
+  SmallVector<int64_t> dims = dimsBetween(shared, int64_t(domain.size()), vectorDim);
+  size_t outer = 0;
+  bool isAlone = points.size() == 1 && !points.front().isVector();
+  SmallVector<Operation *> same =
+      findIndicesOfRows(e, isAlone ? dyn_cast<loop::ScatterOp>(node) : loop::ScatterOp(), dims, vectorDim, outer);
+  emitLoops(e, domain, ArrayRef(dims).take_front(outer), points, {}, [&](const Points &at, ValueRange) {
+    BodyEmitter row(e, at.front());
+    ofRow.clear();
+    for (Operation *op : same) {
+      row.emitOp(op);
+      ofRow.push_back({op->getResult(0), row.lookup(op->getResult(0))});
+    }
+    return emitLoops(e, domain, ArrayRef(dims).drop_front(outer), at, {}, innermost);
   });
 }
 

@@ -67,12 +67,8 @@ void loop::rewriteDims(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> ol
   setDomain(node, domain);
   SymbolRanges ranges = getNodeRanges(node, symbols);
   auto map = mapDims(oldDims);
-  for (Region &region : node->getRegions()) {
-    for (Operation &op : region.front())
-      substituteExprs(&op, map);
-    for (Operation &op : region.front())
-      simplifyExprs(&op, ranges);
-  }
+  mapBodyExprs(node, [&](Expr expr) { return expr.substitute(map); });
+  mapBodyExprs(node, [&](Expr expr) { return expr.simplify(ranges); });
 }
 
 void loop::bringForward(Operation *node, ArrayRef<unsigned> first, const SymbolRanges &symbols) {
@@ -148,6 +144,8 @@ unsigned loop::getIndependentCount(Operation *node) {
 }
 
 void loop::forEachExpr(Operation *node, function_ref<void(Expr)> visit) {
+  if (auto product = dyn_cast<ContractionOp>(node))
+    llvm::for_each(getNeeded(product), visit);
   for (Region &region : node->getRegions())
     region.walk([&](Operation *op) {
       for (NamedAttribute entry : op->getAttrs()) {

@@ -52,7 +52,7 @@ unsigned getKeptCount(mlir::Operation *node);
 /// The same of all nodes: the batch dims of templates, too, run independently.
 unsigned getIndependentCount(mlir::Operation *node);
 
-/// All expressions in the node's body.
+/// All expressions of the node but those of its domain.
 void forEachExpr(mlir::Operation *node, llvm::function_ref<void(Expr)> visit);
 
 /// A node's dims as they would be.

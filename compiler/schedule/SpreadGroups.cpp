@@ -3,7 +3,8 @@
 // What a group norm knows of each group is read by whole rows at [c floordiv 10]: for lanes along the columns a gather,
 // since a vector meets two or three groups anywhere. Where rows are many, the values are stored once for each column,
 // and read in runs, for CPUs. (Groups of whole vectors are one value for a vector; of a weight the columns would be
-// stored anew in each run.)
+// stored anew in each run.) So is what many rows read in steps, [c * 8], along a dim where they write in runs: what a
+// product by few columns knows of each position, as another matrix's columns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +27,28 @@ static constexpr int64_t leastWork = 1 << 13; // points
 
 namespace {
 
-/// An address by groups of a dim's columns.
+/// An address by groups of a dim's columns, or in steps along them.
 struct GroupAddress {
   Value buffer;
   SmallVector<unsigned> dims; // of the reader, that it uses: the last one's columns are grouped
   SmallVector<Expr> extents;  // of these
-  int64_t group;              // columns
+  int64_t group;              // columns; in steps: 1
   Expr address;               // in terms of d0, d1, ...: those dims
 };
+
+/// Elements from what a node reads or writes to the same along the dim; 0: none, or not known.
+int64_t stepAlong(Expr address, unsigned dim) {
+  Expr step = address.uses(dimName(dim)) ? address.coefficientOf(dimName(dim)) : Expr();
+  return step ? step.asConstant().value_or(0) : 0;
+}
+
+/// Whether the node reads in steps at the address along its last dim, and writes in runs there.
+bool readsInSteps(Operation *node, Expr address) {
+  unsigned last = unsigned(getDomain(node).size()) - 1;
+  bool writesRuns = false;
+  node->walk([&](StoreOp store) { writesRuns |= !isIndirect(store) && stepAlong(getAddress(store), last) == 1; });
+  return writesRuns && stepAlong(address, last) > 1;
+}
 
 /// The node that writes the buffer, if it is one, and no control flow.
 Operation *getOnlyWriter(Value buffer) {
@@ -80,19 +95,23 @@ private:
     GroupAddress found{.buffer = load.getBuffer(), .dims = {}, .extents = {}, .group = 0, .address = {}};
     Operation *writer = found.buffer.getDefiningOp<BufferOp>() ? getOnlyWriter(found.buffer) : nullptr;
     bool isMasked = load->getParentOp() != node; // and would be read where there is nothing
-    if (isMasked || isIndirect(load) || countDivisions(address) != 1 || !writer ||
+    int64_t divisions = countDivisions(address);
+    bool isStepped = divisions == 0 && readsInSteps(node, address);
+    if (isMasked || isIndirect(load) || (divisions != 1 && !isStepped) || !writer ||
         writer->getBlock() != node->getBlock())
       return std::nullopt;
     for (auto [dim, extent] : llvm::enumerate(domain))
       if (address.uses(dimName(dim))) {
         if (found.group)
           return std::nullopt; // columns are the last dim
-        found.group = findDivisor(address, dimName(dim));
+        found.group = isStepped ? 0 : findDivisor(address, dimName(dim));
         found.dims.push_back(unsigned(dim));
         found.extents.push_back(extent);
       }
     auto columns = found.extents.empty() ? std::nullopt : found.extents.back().asConstant();
-    if (found.group < 2 || found.group % widestVector == 0 || !columns || *columns % found.group)
+    if (isStepped)
+      found.group = 1;
+    else if (found.group < 2 || found.group % widestVector == 0 || !columns || *columns % found.group)
       return std::nullopt;
     auto points = product(node->getContext(), domain).evaluate(hints),
          count = product(node->getContext(), found.extents).evaluate(hints);
@@ -115,12 +134,15 @@ private:
                                      BufferType::get(context, ArrayRef<Expr>(product(context, read.extents)),
                                                      from.getElementType(), LayoutAttr::getRowMajor(context, 1)));
     SmallVector<Expr> domain = read.extents;
-    domain[last] = domain[last].floorDiv(read.group);
-    domain.push_back(Expr::constant(context, read.group));
+    if (read.group > 1) {
+      domain[last] = domain[last].floorDiv(read.group);
+      domain.push_back(Expr::constant(context, read.group));
+    }
     auto node = PointwiseOp::create(b, reader->getLoc(), prim::getExprArray(context, domain));
     b.setInsertionPointToStart(&node.getBody().emplaceBlock());
-    Expr position = Expr::constant(context, 0),
-         column = Expr::dim(context, last) * read.group + Expr::dim(context, last + 1);
+    Expr position = Expr::constant(context, 0), column = Expr::dim(context, last) * read.group;
+    if (read.group > 1)
+      column = column + Expr::dim(context, last + 1);
     for (auto [dim, extent] : llvm::enumerate(read.extents))
       position = position * extent + (dim == last ? column : Expr::dim(context, unsigned(dim)));
     SymbolRanges ranges = getNodeRanges(node, symbols);

@@ -41,21 +41,23 @@ bool loop::usesDim(Operation *root, StringRef dim) {
   return uses;
 }
 
+static bool mergesIn(Expr expr, int64_t outer, Expr innerExtent) {
+  if (!expr.uses(dimName(outer)) && !expr.uses(dimName(outer + 1)))
+    return true;
+  Expr a = strideOf(expr, outer), b = strideOf(expr, outer + 1);
+  return a && b && a == b * innerExtent;
+}
+
 bool loop::mergesIn(Region &region, int64_t outer, Expr innerExtent) {
   bool merges = true;
-  std::string first = dimName(outer), second = dimName(outer + 1);
-  walkExprs(region, [&](Expr expr) {
-    if (!expr.uses(first) && !expr.uses(second))
-      return;
-    Expr a = strideOf(expr, outer), b = strideOf(expr, outer + 1);
-    merges &= a && b && a == b * innerExtent;
-  });
+  walkExprs(region, [&](Expr expr) { merges &= ::mergesIn(expr, outer, innerExtent); });
   return merges;
 }
 
 bool loop::mergesIn(ContractionOp op, int64_t outer) {
   Expr inner = getDomain(op)[outer + 1];
-  return llvm::all_of(op->getRegions(), [&](Region &region) { return mergesIn(region, outer, inner); });
+  return llvm::all_of(op->getRegions(), [&](Region &region) { return mergesIn(region, outer, inner); }) &&
+         llvm::all_of(getNeeded(op), [&](Expr expr) { return ::mergesIn(expr, outer, inner); });
 }
 
 /// Removes dim `dim` (its value becomes 0) and renumbers those behind it.
@@ -83,6 +85,10 @@ static void mergeWithNext(loop::ContractionOp op, int64_t dim, int group) {
   eraseDim(op, dim, group);
 }
 
+SmallVector<Expr> loop::getNeeded(ContractionOp op) {
+  return op.getNeeded() ? prim::getExprs(*op.getNeeded()) : SmallVector<Expr>();
+}
+
 void loop::mergeDims(ContractionOp op) {
   for (int group = 0; group < 4; ++group) {
     DimCounts counts(op);
@@ -99,25 +105,20 @@ void loop::mergeDims(ContractionOp op) {
   }
 }
 
-void loop::simplifyExprs(Operation *root, const SymbolRanges &ranges) {
-  mapExprs(root, [&](Expr expr) { return expr.simplify(ranges); });
-}
-
 void loop::splitDim(ContractionOp op, int64_t dim, int64_t inner) {
   MLIRContext *context = op.getContext();
   SmallVector<Expr> domain = getDomain(op);
   Expr extent = Expr::constant(context, inner);
   domain[dim] = domain[dim].floorDiv(extent);
   domain.insert(domain.begin() + dim + 1, extent);
-  for (Region &region : op->getRegions())
-    for (Operation &each : region.front())
-      substituteExprs(&each, [&](StringRef name) -> Expr {
-        std::optional<unsigned> number = parseNumbered(name, 'd');
-        if (!number || int64_t(*number) < dim)
-          return {};
-        Expr behind = dimExpr(context, *number + 1);
-        return int64_t(*number) == dim ? dimExpr(context, *number) * extent + behind : behind;
-      });
+  auto split = [&](StringRef name) -> Expr {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    if (!number || int64_t(*number) < dim)
+      return {};
+    Expr behind = dimExpr(context, *number + 1);
+    return int64_t(*number) == dim ? dimExpr(context, *number) * extent + behind : behind;
+  };
+  mapBodyExprs(op, [&](Expr expr) { return expr.substitute(split); });
   setDomain(op, domain);
   DimCounts counts(op);
   int group = 0;
@@ -134,9 +135,7 @@ void loop::splitDim(ContractionOp op, int64_t dim, int64_t inner) {
     range.below = below;
     ranges[dimName(number)] = range;
   }
-  for (Region &region : op->getRegions())
-    for (Operation &each : region.front())
-      simplifyExprs(&each, ranges);
+  mapBodyExprs(op, [&](Expr expr) { return expr.simplify(ranges); });
 }
 
 bool loop::isNarrow(ContractionOp op) {

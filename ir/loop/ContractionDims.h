@@ -35,6 +35,9 @@ bool mergesIn(mlir::Region &region, int64_t outer, Expr innerExtent);
 /// The same for all regions of a contraction.
 bool mergesIn(ContractionOp op, int64_t outer);
 
+/// The expressions that are negative at terms that may be left out.
+llvm::SmallVector<Expr> getNeeded(ContractionOp op);
+
 /// Merges neighbouring dims of a class that all regions use as one, and drops dims of extent 1.
 void mergeDims(ContractionOp op);
 
@@ -44,9 +47,6 @@ bool isNarrow(ContractionOp op);
 /// Terms that are multiplied side by side: processors add up the products of four bytes in one instruction, unsigned
 /// ones of the lhs by signed ones of the rhs, and of two bf16.
 int64_t getGroup(ContractionOp op);
-
-/// Simplifies all expressions of the op and of those inside of it.
-void simplifyExprs(mlir::Operation *root, const SymbolRanges &ranges);
 
 /// A dim of extent c * `inner` as two dims, the second one of extent `inner`. Expressions are simplified.
 void splitDim(ContractionOp op, int64_t dim, int64_t inner);

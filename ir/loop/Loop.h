@@ -42,7 +42,9 @@ void setDomain(mlir::Operation *node, llvm::ArrayRef<Expr> domain);
 
 /// Rewrites every expression inside `root`: indices, conditions, index ops and the domains of nodes.
 void mapExprs(mlir::Operation *root, llvm::function_ref<Expr(Expr)> map);
-/// The same by substituting symbols.
+/// Rewrites those of a node that are not its domain.
+void mapBodyExprs(mlir::Operation *node, llvm::function_ref<Expr(Expr)> map);
+/// As mapExprs, by substituting symbols.
 void substituteExprs(mlir::Operation *root, llvm::function_ref<Expr(llvm::StringRef)> map);
 
 /// A symbol whose value the program learns while it runs.

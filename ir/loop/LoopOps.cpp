@@ -224,6 +224,14 @@ void loop::mapExprs(Operation *root, function_ref<Expr(Expr)> map) {
   });
 }
 
+void loop::mapBodyExprs(Operation *node, function_ref<Expr(Expr)> map) {
+  for (Region &region : node->getRegions())
+    for (Operation &op : region.front())
+      mapExprs(&op, map);
+  if (auto product = dyn_cast<ContractionOp>(node); product && product.getNeededAttr())
+    product.setNeededAttr(cast<ArrayAttr>(::mapExprs(product.getNeededAttr(), map)));
+}
+
 void loop::substituteExprs(Operation *root, function_ref<Expr(StringRef)> map) {
   mapExprs(root, [&](Expr expr) { return expr.substitute(map); });
 }

@@ -424,12 +424,14 @@ def Loop_ContractionOp : Loop_Op<"contraction", [SingleBlock, NoTerminator]> {
     loop.yield. Where the lhs is a plain load its address is affine in m and k and it
     is read in place; otherwise (masked, computed, not unit-stride) tiles of it are packed.
     Accumulates in f32 for f32, f16, bf16; f64 for f64; i32 for 8-bit integers; else in its own type.
-    A rhs that is a weight in unit panels begins with its loop.panels.
+    A rhs that is a weight in unit panels begins with its loop.panels. `needed` has expressions over the dims: a term
+    where one of them is negative is zero, or enters a sum that nobody reads, and may be left out.
   }];
-  let arguments = (ins Prim_ExprArrayAttr:$domain, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
+  let arguments = (ins Prim_ExprArrayAttr:$domain, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k,
+                       OptionalAttr<Prim_ExprArrayAttr>:$needed);
   let regions = (region SizedRegion<1>:$lhs, SizedRegion<1>:$rhs, SizedRegion<1>:$epilogue);
   let assemblyFormat = [{
-    custom<ExprList>($domain) `batch` $batch `m` $m `n` $n `k` $k
+    custom<ExprList>($domain) `batch` $batch `m` $m `n` $n `k` $k (`needed` custom<ExprList>($needed)^)?
     `lhs` $lhs `rhs` $rhs `epilogue` $epilogue attr-dict
   }];
 }

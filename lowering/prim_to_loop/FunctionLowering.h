@@ -58,6 +58,7 @@ struct TargetTraits {
   bool readsRowsAnywhere = true; // products read rows of lhs that lie in no regular order
   bool groupsInWindows = true;   // small groups of a convolution run along their channels, as depthwise ones
   bool storesBorders = true;     // convolutions read borders that mirror, repeat or wrap from memory
+  bool skipsZeros = true;        // products leave out terms that masks make zero
   int64_t mostStreamedRows = 0;  // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
 

@@ -11,6 +11,7 @@
 #include "ir/expr/DimName.h"
 #include "ir/prim/Elements.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "lowering/prim_to_loop/NeededTerms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -137,6 +138,7 @@ struct Contraction {
   std::function<Exprs()> resultIndex;
   Exprs resultDims;
   Type elementType;
+  Exprs needed;           // of the node
   bool keepsType = false; // prim::keepsTypeAttr
 
   Exprs domain() const {
@@ -152,9 +154,10 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
   OpBuilder &b = lowering.builder;
   Value buffer = lowering.createBuffer(c.resultDims, c.elementType, loc);
   Exprs domain = c.domain();
+  ArrayAttr needed = c.needed.empty() ? ArrayAttr() : prim::getExprArray(b.getContext(), c.needed);
   OpBuilder::InsertionGuard guard(b);
   auto node = ContractionOp::create(b, loc, prim::getExprArray(b.getContext(), domain), int64_t(c.batch.size()),
-                                    int64_t(c.m.size()), int64_t(c.n.size()), int64_t(c.k.size()));
+                                    int64_t(c.m.size()), int64_t(c.n.size()), int64_t(c.k.size()), needed);
   if (c.keepsType)
     node->setAttr(prim::keepsTypeAttr, b.getUnitAttr());
   Body lhs = lowering.beginBody(node.getLhs(), domain, loc);
@@ -232,6 +235,8 @@ void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   c.k = {lhsDims.back()};
   c.resultDims = prim::getDims(op.getResult());
   c.elementType = prim::getElementType(op.getResult());
+  if (lowering.target.skipsZeros)
+    c.needed = findNeededTerms(op);
   unsigned rows = lead + 1; // batch and m dims together
   Expr n = Expr::dim(op.getContext(), rows), k = Expr::dim(op.getContext(), rows + 1);
   ElementFn lhs = lowering.get(a).element, rhs = lowering.get(b).element;

@@ -148,7 +148,11 @@ static void lowerWindowReduce(FunctionLowering &lowering, prim::WindowReduceOp o
 
 /// Domain: the other dims, then the axis.
 static void lowerScan(FunctionLowering &lowering, prim::ScanOp op) {
+  // Of a float: one element after the other, more take longer than in vectors beforehand.
+  constexpr int mostOperations = 1;
   Tensor &x = lowering.get(op.getX());
+  if (x.operations > mostOperations && isa<FloatType>(x.elementType))
+    lowering.realize(x, op.getLoc());
   unsigned axis = op.getAxis(), rank = x.dims.size();
   SmallVector<Expr> domain(x.dims), position;
   domain.erase(domain.begin() + axis);

@@ -449,15 +449,14 @@ unsigned countRepeating(ContractionOp node, const RhsReads &reads) {
 void moveBack(ContractionOp node, unsigned from, unsigned to) {
   SmallVector<Expr> domain = getDomain(node);
   std::rotate(domain.begin() + from, domain.begin() + from + 1, domain.begin() + to + 1);
+  auto moved = [&](StringRef name) -> Expr {
+    std::optional<unsigned> number = parseNumbered(name, 'd');
+    if (!number || *number < from || *number > to)
+      return {};
+    return Expr::dim(node.getContext(), *number == from ? to : *number - 1);
+  };
   if (from != to)
-    for (Region &region : node->getRegions())
-      for (Operation &each : region.front())
-        substituteExprs(&each, [&](StringRef name) -> Expr {
-          std::optional<unsigned> number = parseNumbered(name, 'd');
-          if (!number || *number < from || *number > to)
-            return {};
-          return Expr::dim(node.getContext(), *number == from ? to : *number - 1);
-        });
+    mapBodyExprs(node, [&](Expr expr) { return expr.substitute(moved); });
   setDomain(node, domain);
 }
 

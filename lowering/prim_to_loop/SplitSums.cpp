@@ -48,36 +48,17 @@ void setSumDims(Operation *node, int64_t count) {
     cast<ReductionOp>(node).setReduced(count);
 }
 
-Attribute simplified(Attribute attr, const SymbolRanges &ranges) {
-  if (auto expr = dyn_cast<ExprAttr>(attr))
-    return Expr(expr).simplify(ranges);
-  auto list = dyn_cast<ArrayAttr>(attr);
-  if (!list || !llvm::all_of(list, llvm::IsaPred<ExprAttr>))
-    return attr;
-  SmallVector<Attribute> elements;
-  for (Attribute element : list)
-    elements.push_back(simplified(element, ranges));
-  return ArrayAttr::get(attr.getContext(), elements);
-}
-
 /// Gives the node a new domain; `oldDims[i]` is old dim i in terms of the new ones.
 void rewrite(Operation *node, ArrayRef<Expr> domain, ArrayRef<Expr> oldDims, const SymbolRanges &symbols) {
   setDomain(node, domain);
   SymbolRanges ranges = getDomainRanges(symbols, domain);
-  for (Region &region : node->getRegions())
-    region.walk([&](Operation *op) {
-      if (op->getParentRegion() == &region)
-        substituteExprs(op, [&](StringRef symbol) -> Expr {
-          unsigned dim;
-          bool isDim = symbol.consume_front("d") && !symbol.getAsInteger(10, dim);
-          return isDim && dim < oldDims.size() ? oldDims[dim] : Expr();
-        });
-    });
-  node->walk([&](Operation *op) {
-    if (op != node)
-      for (NamedAttribute entry : llvm::to_vector(op->getAttrs()))
-        op->setAttr(entry.getName(), simplified(entry.getValue(), ranges));
-  });
+  auto renamed = [&](StringRef symbol) -> Expr {
+    unsigned dim;
+    bool isDim = symbol.consume_front("d") && !symbol.getAsInteger(10, dim);
+    return isDim && dim < oldDims.size() ? oldDims[dim] : Expr();
+  };
+  mapBodyExprs(node, [&](Expr expr) { return expr.substitute(renamed); });
+  mapBodyExprs(node, [&](Expr expr) { return expr.simplify(ranges); });
 }
 
 /// The largest divisor by which an index of the node divides `dim` itself, if the dim can be split there; 0: none.
