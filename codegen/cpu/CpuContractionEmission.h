@@ -239,7 +239,7 @@ struct ContractionEmission {
 
   // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles have four panels then, row tiles halves.
   bool takesStrassen() const;
-  /// Whether the same copies serve all matrices of the batch.
+  /// Whether the same copies serve all matrices of the batch, whose tasks follow each other then.
   bool sharesCopies() const;
   /// Tiles of pairs of rows; `larger` of them have one pair more. A last one may have an odd number of rows.
   Parts splitPairs();

@@ -421,11 +421,12 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
 
 FailureOr<KernelPlan> cpu::planContractions(loop::KernelOp kernel, ArrayRef<Operation *> nodes) {
   ArrayRef<Operation *> ops = nodes.take_while(llvm::IsaPred<loop::ContractionOp>);
+  for (Operation *op : ops) // what one is planned as may depend on the others
+    canonicalizeContraction(cast<loop::ContractionOp>(op));
   FailureOr<KernelPlan> plan = planContraction(kernel, cast<loop::ContractionOp>(ops.front()));
   for (Operation *op : ops.drop_front()) {
     if (failed(plan))
       return failure();
-    canonicalizeContraction(cast<loop::ContractionOp>(op));
     ContractionForm form = analyzeContraction(cast<loop::ContractionOp>(op));
     if (form.blocks.iterations != plan->iterations)
       return op->emitError("is not cut into the blocks of the product before it in its kernel");

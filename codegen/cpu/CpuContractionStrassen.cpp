@@ -52,9 +52,25 @@ bool cpu::permitsStrassen(const ContractionForm &form) {
   return panels && panels->hasAttr(loop::strassenAttr);
 }
 
+/// Whether all products of the kernel, of which a later one may read what an earlier one's task has made, are cut
+/// alike: they have the same rows, and weights of the same size that permit it.
+static bool areCutAlike(const ContractionForm &form) {
+  auto kernel = form.op->getParentOfType<loop::KernelOp>();
+  if (!kernel)
+    return true;
+  return llvm::all_of(kernel.getBlock().getOps<loop::ContractionOp>(), [&](loop::ContractionOp other) {
+    auto panels = dyn_cast<loop::PanelsOp>(other.getRhs().front().front());
+    return other == form.op ||
+           (panels && panels->hasAttr(loop::strassenAttr) &&
+            other.getDomainAttr() == loop::ContractionOp(form.op).getDomainAttr() &&
+            OperationEquivalence::isRegionEquivalentTo(&loop::ContractionOp(form.op).getLhs(), &other.getLhs(),
+                                                       OperationEquivalence::IgnoreLocations));
+  });
+}
+
 bool cpu::suitsStrassen(const ContractionForm &form) {
-  if (!permitsStrassen(form) || form.rhs.form != RhsForm::Panels || !form.accumulator.isF32() || form.group != 1 ||
-      form.bits || form.kLoops.size() != 1 || form.turns)
+  if (!permitsStrassen(form) || !areCutAlike(form) || form.rhs.form != RhsForm::Panels || !form.accumulator.isF32() ||
+      form.group != 1 || form.bits || form.kLoops.size() != 1 || form.turns)
     return false;
   auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
   bool readsRows = form.lhs.form == LhsForm::InPlace || form.lhs.form == LhsForm::PackedRows;
@@ -81,7 +97,7 @@ bool ContractionEmission::takesStrassen() const {
 }
 
 bool ContractionEmission::sharesCopies() const {
-  if (!takesStrassen() || f.lhs.form != LhsForm::InPlace)
+  if (!takesStrassen() || f.lhs.form != LhsForm::InPlace || !ownsTasks(f))
     return false;
   for (int64_t dim = 0; dim < f.batchDims; ++dim)
     if (f.lhs.index().uses(dimName(dim)))

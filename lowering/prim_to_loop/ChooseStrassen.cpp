@@ -19,6 +19,7 @@
 #include "lowering/prim_to_loop/Passes.h"
 
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -30,7 +31,7 @@ namespace ptc {
 } // namespace ptc
 
 static constexpr int64_t fewestRows = 96, fewestColumns = 192, fewestTerms = 192;
-static constexpr double mostSquare = 0x1p80; // of a row's or column's norm: sums of products stay finite
+static constexpr float mostSquare = 0x1p80f, leastSquare = 0x1p-80f; // of norms: sums of products are finite and normal
 
 namespace {
 /// A matrix, row-major in the model's file.
@@ -41,24 +42,27 @@ struct Matrix {
 
 /// Squares of the norms of rows and of columns.
 struct Squares {
-  SmallVector<double> rows, columns;
+  SmallVector<float> rows, columns;
 };
 } // namespace
 
+/// In floats, several sums side by side: compilers take vectors for them.
 static Squares addSquares(const Matrix &matrix) {
-  Squares squares{SmallVector<double>(size_t(matrix.rows), 0), SmallVector<double>(size_t(matrix.columns), 0)};
-  SmallVector<float> line(size_t(matrix.columns), 0);
+  constexpr int64_t lanes = 16;
+  Squares squares{SmallVector<float>(size_t(matrix.rows), 0), SmallVector<float>(size_t(matrix.columns), 0)};
+  const char *from = matrix.bytes;
   for (int64_t row = 0; row < matrix.rows; ++row) {
-    std::memcpy(line.data(), matrix.bytes + size_t(row) * line.size() * sizeof(float),
-                line.size() * sizeof(float)); // may be unaligned
-    double parts[8] = {};
-    for (size_t column = 0; column < line.size(); ++column) {
-      double square = double(line[column]) * double(line[column]);
-      squares.columns[column] += square;
-      parts[column % 8] += square;
+    float sums[lanes] = {};
+    for (int64_t column = 0; column < matrix.columns; column += lanes, from += lanes * sizeof(float)) {
+      float block[lanes], *columns = &squares.columns[size_t(column)];
+      std::memcpy(block, from, sizeof(block)); // may be unaligned
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        float square = block[lane] * block[lane];
+        sums[lane] += square;
+        columns[lane] += square;
+      }
     }
-    for (double part : parts)
-      squares.rows[size_t(row)] += part;
+    squares.rows[size_t(row)] = std::accumulate(std::begin(sums), std::end(sums), 0.0f);
   }
   return squares;
 }
@@ -73,7 +77,7 @@ static SmallVector<Squares> addSquares(WeightOp weight, int64_t columns, eval::W
       return {};
     }
     int64_t rows = int64_t(bytes->size() / sizeof(float)) / columns;
-    if (bytes->size() != size_t(rows * columns) * sizeof(float))
+    if (bytes->size() != size_t(rows * columns) * sizeof(float) || rows % strassenColumns)
       return {};
     bool isTurned = prim::isTurnedPart(weight, number);
     parts.push_back(addSquares({bytes->data(), isTurned ? columns : rows, isTurned ? rows : columns}));
@@ -85,7 +89,7 @@ static SmallVector<Squares> addSquares(WeightOp weight, int64_t columns, eval::W
 
 /// Of one matrix whose rows are those of one part behind those of another.
 static Squares join(ArrayRef<Squares> parts) {
-  Squares all{{}, SmallVector<double>(parts.front().columns.size(), 0)};
+  Squares all{{}, SmallVector<float>(parts.front().columns.size(), 0)};
   for (const Squares &part : parts) {
     llvm::append_range(all.rows, part.rows);
     for (auto [sum, square] : llvm::zip_equal(all.columns, part.columns))
@@ -95,11 +99,11 @@ static Squares join(ArrayRef<Squares> parts) {
 }
 
 /// Whether each norm is near the one so many places on that it meets.
-static bool areNear(ArrayRef<double> squares, size_t apart) {
-  constexpr double most = double(mostApart) * double(mostApart);
+static bool areNear(ArrayRef<float> squares, size_t apart) {
+  constexpr float most = float(mostApart * mostApart);
   for (size_t at = 0; at + apart < squares.size(); at += at % (2 * apart) + 1 == apart ? apart + 1 : 1) {
-    double one = squares[at], other = squares[at + apart];
-    if (!(one <= most * other && other <= most * one && one < mostSquare))
+    float one = squares[at], other = squares[at + apart];
+    if (!(one <= most * other && other <= most * one && one < mostSquare && one > leastSquare))
       return false;
   }
   return true;
