@@ -112,6 +112,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   fusion.device = target.getInfo().runsOnDevice;
   passes.addPass(createFuseNodes(fusion));
   bool runsOnDevice = target.getInfo().runsOnDevice;
+  if (options.optLevel > 0 && !runsOnDevice && options.fp != "strict")
+    passes.addPass(createMoveScales()); // what computes rows is in their product; equal kernels are not found yet
   if (options.optLevel > 0 && runsOnDevice)
     passes.addPass(createFuseHorizontally(
         {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly

@@ -244,6 +244,8 @@ bool ownsTasks(const ContractionForm &form);
 void findTaps(ContractionForm &form);
 /// How many outputs are a row of the tile at the level.
 int64_t chooseOutputs(const ContractionForm &form, const CpuLevel &level);
+/// Whether rows of the tile, outputs of a line, share the pixels that they read (CpuContractionPixels.cpp).
+bool sharesPixels(const ContractionForm &form, const CpuLevel &level);
 
 /// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
 inline constexpr int64_t fewestWidened = 16;

@@ -214,7 +214,13 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   loop(i.constant(0), pairs, wide, [&](Value at) { emitAt(at, wide, {}); });
   if (wide > lanes)
     loop(pairs, whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
-  loop(whole, columns, lanes, [&](Value at) { emitAt(at, lanes, e.laneMask(i.sub(columns, at), lanes)); });
+  // Half a vector where the last columns are as few, and known.
+  int64_t rest = i.asConstant(n).value_or(0) % lanes, half = lanes / 2;
+  bool isHalf = lanes == panelWidth && rest > 0 && rest <= half;
+  loop(whole, columns, lanes, [&](Value at) {
+    Value left = i.sub(columns, at);
+    emitAt(at, isHalf ? half : lanes, isHalf && rest == half ? Value() : e.laneMask(left, isHalf ? half : lanes));
+  });
 }
 
 void ContractionEmission::emitEpilogueOnSquare(const ContractionTask &task, const WaitingSums &waiting, Value row,

@@ -471,7 +471,9 @@ static void chooseRhs(ContractionForm &form) {
   });
   if (form.rhs.panels) {
     auto rows = form.m.asConstant();
-    bool isConverted = form.rhs.panels.getBits() || !form.conversion.besidePanels.empty();
+    // By numbers of its terms that a run makes.
+    bool isScaled = form.rhs.panels.getGroup() == 1 && !region.getOps<loop::LoadOp>().empty();
+    bool isConverted = form.rhs.panels.getBits() || !form.conversion.besidePanels.empty() || isScaled;
     form.rhs.form = isConverted && rows && *rows >= manyRows ? RhsForm::PackedConverted : RhsForm::Panels;
     return;
   }

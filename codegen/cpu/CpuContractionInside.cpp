@@ -56,7 +56,7 @@ bool ContractionEmission::areConditionsSolvable() {
 }
 
 SmallVector<KLoop> ContractionEmission::joinLoops() {
-  if (f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel)
+  if (!sharedPixels.empty() || f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel)
     return {};
   // From the inside out; what is split stays the outermost loop, as does what has steps of some outputs alone.
   SmallVector<KLoop> joined(f.kLoops);

@@ -100,7 +100,7 @@ static double costOfOutput(const ContractionForm &form, const CpuLevel &level, i
 
 int64_t cpu::chooseOutputs(const ContractionForm &form, const CpuLevel &level) {
   constexpr double leastGain = 0.95; // what is closer the estimate does not tell
-  if (form.taps.step == 0)
+  if (form.taps.step == 0 || sharesPixels(form, level))
     return 1;
   double best = leastGain * costOfOutput(form, level, 1);
   int64_t choice = 1;

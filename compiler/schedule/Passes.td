@@ -47,6 +47,11 @@ def FuseNodes : Pass<"ptc-fuse-nodes", "::mlir::ModuleOp"> {
                  Option<"device", "device", "bool", "false", "kernels run on a device, but for those of strings">];
 }
 
+def MoveScales : Pass<"ptc-move-scales", "::mlir::ModuleOp"> {
+  let summary = "what multiplies the terms of all rows of a product multiplies its weight";
+  let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
+}
+
 def FuseHorizontally : Pass<"ptc-fuse-horizontally", "::mlir::ModuleOp"> {
   let summary = "small pointwise kernels that are independent and next to each other become one";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

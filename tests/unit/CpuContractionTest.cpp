@@ -378,13 +378,17 @@ TEST_CASE("rows of a tile share pixels where a vector is all columns", "[contrac
                                                               {16, 1, 7, 1, 1, 9},
                                                               {16, 5, 5, 3, 1, 11},
                                                               {9, 3, 3, 1, 2, 20},
+                                                              {8, 3, 3, 1, 1, 20},
+                                                              {7, 5, 3, 2, 1, 16},
                                                               {16, 2, 2, 1, 1, 17},
                                                               {16, 3, 9, 1, 1, 14}})
     for (bool isFree : {false, true})
       checkConvolution({.images = 2,
                         .height = (height - 1) * dilation + 1 + stride * 4 - 2,
                         .width = (width - 1) * dilation + 1 + stride * (across - 1) - 2,
-                        .in = isFree ? 13 : 16,
+                        .in = out <= 8 ? 8
+                              : isFree ? 13
+                                       : 16,
                         .out = out,
                         .kernelHeight = height,
                         .kernelWidth = width,
