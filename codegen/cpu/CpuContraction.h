@@ -258,8 +258,6 @@ bool suitsFixedPoint(const ContractionForm &form);
 /// 32-bit words of a row of such numbers.
 Expr wordsOfFixedPoint(const ContractionForm &form);
 
-/// In the config of a kernel: "strassen" where levels may compute its product that way.
-inline constexpr llvm::StringLiteral algorithmAttr = "algorithm";
 /// Whether the weight's rows and columns permit Strassen's algorithm.
 bool permitsStrassen(const ContractionForm &form);
 /// Whether the product is one that it computes, in whole tiles.

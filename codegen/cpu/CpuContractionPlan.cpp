@@ -412,7 +412,7 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
   });
   if (form.strassen.at) {
     NamedAttrList all(config);
-    all.set(algorithmAttr, builder.getStringAttr("strassen"));
+    all.set("algorithm", builder.getStringAttr("strassen"));
     config = all.getDictionary(kernel.getContext());
   }
   return KernelPlan{

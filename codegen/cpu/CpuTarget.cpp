@@ -5,6 +5,7 @@
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/host/HostModule.h"
 #include "ir/loop/ContractionDims.h"
+#include "ir/loop/Strassen.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Bitcode/BitcodeReader.h"
@@ -40,10 +41,12 @@ static bool hasFixedPoint(loop::KernelOp kernel) {
   return result.wasInterrupted();
 }
 
-/// Whether Strassen's algorithm computes its product, where sums cost nothing.
+/// Whether Strassen's algorithm may compute products.
 static bool hasStrassen(loop::KernelOp kernel) {
-  auto config = kernel.getConfigAttr();
-  return config && config.contains(algorithmAttr);
+  auto result = kernel->walk([](loop::PanelsOp panels) {
+    return panels->hasAttr(loop::strassenAttr) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+  });
+  return result.wasInterrupted();
 }
 
 /// Whether elementary functions, which are polynomials of many constants, stand behind a register tile.
