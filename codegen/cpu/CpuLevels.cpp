@@ -18,8 +18,8 @@ static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 // lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them; above it
 // are the matrix registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are
 // half as fast as f32's products. AMD's processors of 512 bits (Zen 4), which SSE4A tells from others, have units for
-// additions beside those for multiply-adds. Of Arm's extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse
-// N1), mixed ones and those of bf16 with Armv8.6 (Neoverse V1 and N2).
+// additions beside those for multiply-adds. Of Arm's extensions, dot products of signed bytes came in 2017 (Cortex-A76,
+// Neoverse N1), mixed ones and those of bf16 with Armv8.6 (Neoverse V1 and N2).
 static constexpr CpuLevel levels[] = {
     {.name = "x86-64-v2",
      .triple = x86Triple,
