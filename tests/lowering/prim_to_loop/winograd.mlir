@@ -58,10 +58,10 @@ func.func @apart(%x: tensor<1x64x28x28xf32>) -> tensor<1x64x28x28xf32> {
   return %3 : tensor<1x64x28x28xf32>
 }
 
-// Volumes: the slices of a 3x3x3 window are terms like channels, outside of them.
+// Volumes: 3x3x3 windows are transformed along their depth, too.
 // CHECK-LABEL: loop.program @volume
 // CHECK-DAG:     loop.weight <"a", {{.*}}extents = [3, 3, 2, 1, 64, 16], strides = [3, 1, 9216, 0, 9, 576], offset = 0, panel = 2, lane = 5, limit = 32> {source = tensor<32x64x1x3x3xf32>, winograd = array<i64: 4, 3, 3>} : <[73728] x f32
-// CHECK-DAG:     loop.weight <"b", {{.*}}extents = [3, 3, 4, 3, 32, 16], strides = [3, 1, 13824, 9, 27, 864], offset = 0, panel = 2, lane = 5, limit = 64> {source = tensor<64x32x3x3x3xf32>, winograd = array<i64: 4, 3, 3>} : <[221184] x f32
+// CHECK-DAG:     loop.weight <"b", {{.*}}extents = [3, 3, 3, 4, 32, 16], strides = [9, 3, 1, 13824, 27, 864], offset = 0, panel = 3, lane = 5, limit = 64> {source = tensor<64x32x3x3x3xf32>, winograd = array<i64: 4, 3, 3, 3, 2>} : <[294912] x f32
 func.func @volume(%x: tensor<1x8x8x28x28xf32>) -> tensor<1x64x8x28x28xf32> {
   %s = prim.weight <"s", "", 0, 2048> : tensor<64x8x1x1x1xf32>
   %a = prim.weight <"a", "", 0, 73728> : tensor<32x64x1x3x3xf32>
