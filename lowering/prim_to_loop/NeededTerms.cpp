@@ -14,7 +14,8 @@
 // What a value is behind the diagonal of its last two dims is told from what computes it, to a depth:
 //
 //   true, false   constants, comparisons of a row's and a column's number, not, and, or, select of such
-//   lowest        constants, select(mask, x, -inf), sums with such, these without the maximum of their row
+//   lowest        constants, select(mask, x, -inf), sums with -inf, these without the maximum of their row; without
+//                 sums and a maximum the lowest finite number as well
 //   zero          constants, select(mask, x, 0), exp of what is lowest, products with what is zero, their signs
 //
 // and through other float types and views that keep these dims.
@@ -164,26 +165,29 @@ static bool isRowMaximum(Value value, Value x) {
          maximum.getAxes() == ArrayRef<int64_t>({last}) && axes == llvm::to_vector(llvm::seq<int64_t>(last));
 }
 
-static bool isLowest(double x) { return x <= -std::numeric_limits<float>::max(); }
+static constexpr double infinity = std::numeric_limits<double>::infinity();
+static constexpr double lowest = std::numeric_limits<float>::lowest();
 
-/// Whether all elements behind the diagonal are so low that their exponential is 0.
-static bool isLowestBehind(Value value, int steps) {
+/// Whether all elements behind the diagonal are at most `most`, whose exponential is 0.
+static bool isLowestBehind(Value value, int steps, double most = lowest) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0 || !isFloat(value))
     return false;
   if (std::optional<double> splat = prim::getSplat(value))
-    return isLowest(*splat);
+    return *splat <= most;
   if (DenseElementsAttr elements = prim::getConstant(value))
-    return isConstantBehind<APFloat>(elements, [](const APFloat &x) { return isLowest(x.convertToDouble()); });
+    return isConstantBehind<APFloat>(elements, [&](const APFloat &x) { return x.convertToDouble() <= most; });
   if (auto select = dyn_cast<prim::SelectOp>(op)) {
     Value behind = putBehind(select);
-    return behind && isLowestBehind(behind, steps - 1);
+    return behind && isLowestBehind(behind, steps - 1, most);
   }
+  // What is added to a finite number, or is a row's maximum, may be as large as that is low.
   if (auto sum = dyn_cast<prim::AddOp>(op))
-    return isLowestBehind(sum.getA(), steps / 2) || isLowestBehind(sum.getB(), steps / 2);
+    return isLowestBehind(sum.getA(), steps / 2, -infinity) || isLowestBehind(sum.getB(), steps / 2, -infinity);
   if (auto difference = dyn_cast<prim::SubOp>(op))
-    return isLowestBehind(difference.getA(), steps - 1) && isRowMaximum(difference.getB(), difference.getA());
-  return keepsMatrices(op) && isLowestBehind(op->getOperand(0), steps - 1);
+    return isLowestBehind(difference.getA(), steps - 1, -infinity) &&
+           isRowMaximum(difference.getB(), difference.getA());
+  return keepsMatrices(op) && isLowestBehind(op->getOperand(0), steps - 1, most);
 }
 
 /// Whether all elements behind the diagonal of the last two dims, column > row, are 0 by construction.

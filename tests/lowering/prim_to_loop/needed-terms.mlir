@@ -53,6 +53,26 @@ func.func @seen(%q: tensor<3x5xf32>, %k: tensor<5x3xf32>, %d: tensor<3x3xf32>, %
   return %s, %y : tensor<3x3xf32>, tensor<3x3xf32>
 }
 
+// The lowest finite number: its exponential is 0 as well, but not where it is its row's maximum.
+// CHECK-LABEL: loop.program @finite
+// CHECK:         loop.contraction [3, 3, 5] batch 0 m 1 n 1 k 1 needed [d0 - d1]
+// CHECK-NOT:     needed
+func.func @finite(%q: tensor<3x5xf32>, %k: tensor<5x3xf32>, %d: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3x3xf32>) {
+  %mask = prim.constant dense<[[0, 1, 1], [0, 0, 1], [0, 0, 0]]> : tensor<3x3xi1>
+  %low = prim.constant dense<-3.40282347E+38> : tensor<3x3xf32>
+  %decay = prim.select %mask, %low, %d : tensor<3x3xi1>, tensor<3x3xf32>
+  %w = prim.exp %decay : tensor<3x3xf32>
+  %s = prim.matmul %q, %k : (tensor<3x5xf32>, tensor<5x3xf32>) -> tensor<3x3xf32>
+  %x = prim.mul %s, %w : tensor<3x3xf32>
+  %most = prim.reduce max %decay, [1] : tensor<3x3xf32> -> tensor<3xf32>
+  %mosts = prim.broadcast %most, [0] : tensor<3xf32> -> tensor<3x3xf32>
+  %less = prim.sub %decay, %mosts : tensor<3x3xf32>
+  %v = prim.exp %less : tensor<3x3xf32>
+  %u = prim.matmul %q, %k : (tensor<3x5xf32>, tensor<5x3xf32>) -> tensor<3x3xf32>
+  %y = prim.mul %u, %v : tensor<3x3xf32>
+  return %x, %y : tensor<3x3xf32>, tensor<3x3xf32>
+}
+
 // A product with what no op makes of a mask.
 // CHECK-LABEL: loop.program @counted
 // CHECK-NOT:     needed
