@@ -30,7 +30,8 @@ namespace ptc {
 #include "lowering/prim_to_loop/Passes.h.inc"
 } // namespace ptc
 
-static constexpr int64_t fewestRows = 96, fewestColumns = 192, fewestTerms = 192;
+static constexpr int64_t fewestRows = 32, fewestColumns = 192, fewestTerms = 192;
+static constexpr int64_t fewestOddRows = 96;                         // of which the last few are multiplied plainly
 static constexpr float mostSquare = 0x1p80f, leastSquare = 0x1p-80f; // of norms: sums of products are finite and normal
 
 namespace {
@@ -126,8 +127,8 @@ static std::optional<std::pair<int64_t, int64_t>> stepsOf(RecipeAttr recipe, con
       recipe.getOffset() != 0 || (first && strides[0] != product.columns * product.terms))
     return std::nullopt;
   size_t last = extents.size() - 2;
-  for (size_t dim = last; dim > first + 1; --dim) // one dim in the source
-    if (strides[dim - 1] != strides[dim] * extents[dim])
+  for (size_t dim = last; dim > first + 1; --dim) // one dim in the source, beside those of windows of one element
+    if (extents[dim - 1] != 1 && strides[dim - 1] != strides[dim] * extents[dim])
       return std::nullopt;
   return std::pair(strides.back(), strides[last]);
 }
@@ -177,8 +178,8 @@ static std::optional<LargeProduct> matchLargeProduct(ContractionOp node) {
   unsigned firstN = node.getBatch() + node.getM();
   auto matrices = countOf(domain, 0, node.getBatch()), rows = countOf(domain, node.getBatch(), node.getM());
   auto columns = countOf(domain, firstN, 1), terms = countOf(domain, firstN + 1, unsigned(domain.size()) - firstN - 1);
-  if (!matrices || !rows || !columns || !terms || *rows < fewestRows || *columns < fewestColumns ||
-      *terms < fewestTerms || *columns % (2 * strassenColumns) || *terms % strassenTerms)
+  if (!matrices || !rows || !columns || !terms || *rows < (*rows % 2 ? fewestOddRows : fewestRows) ||
+      *columns < fewestColumns || *terms < fewestTerms || *columns % (2 * strassenColumns) || *terms % strassenTerms)
     return std::nullopt;
   return LargeProduct{panels, weight, *matrices, *columns, *terms};
 }

@@ -72,6 +72,23 @@ class Strassen(ModelTest):
             for row in range(rows):
                 np.testing.assert_allclose(result[0, row], wanted[0, row], rtol=0, atol=3e-5 * np.abs(wanted[0, row]).max())
 
+    def test_convolutions(self):
+        """Windows of one element are products, of at least 32 pixels, or 96 of an odd number; between two others, which take and
+        give channels first."""
+        for height, width, takes in [(14, 14, True), (8, 5, True), (9, 11, True), (7, 7, False), (5, 6, False)]:
+            weights = {name: normal(*shape, 1, 1) / np.float32(shape[1] ** 0.5) for name, shape in {"w0": (192, 8), "w1": (320, 192), "w2": (12, 320)}.items()}
+            nodes = [helper.make_node("Conv", ["x", "w0"], ["a"]), helper.make_node("Conv", ["a", "w1"], ["b"], "up"),
+                     helper.make_node("Relu", ["b"], ["r"]), helper.make_node("Conv", ["r", "w2"], ["y"])]
+            shape = [1, 8, height, width]
+            proto = model(nodes, [value("x", shape)], [value("y", [1, 12, height, width])], weights)
+            library = self.compile(proto, name=f"convolution{height}x{width}")
+            self.assertEqual(by_strassen(library), {"up"} if takes else set())
+            x = normal(*shape)
+            wanted = x.astype(np.float64)
+            for name in weights:
+                wanted = np.einsum("oi,nihw->nohw", weights[name][:, :, 0, 0], np.maximum(wanted, 0) if name == "w2" else wanted)
+            np.testing.assert_allclose(ptc.load(library)(x=x)["y"], wanted, rtol=0, atol=3e-6 * np.abs(wanted).max())
+
     def test_weights_out_of_balance(self):
         """A column or a row that is far larger than the one it would meet; arithmetic that is to be IEEE's."""
         weights = all_weights()
