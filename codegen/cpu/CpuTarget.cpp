@@ -109,8 +109,8 @@ public:
 
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
   /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
-  /// point, whose products are of bytes, are too few for matrix registers. Strassen's algorithm, which takes 1.02
-  /// to 1.1 times as long as plain products where its sums take the units of multiply-adds.
+  /// point, whose products are of bytes, are too few for matrix registers. Strassen's algorithm, which takes 1.01
+  /// to 1.1 times as long as plain products where its sums take the units of multiply-adds, has a level of its own.
   llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const override {
     bool hasDots = hasDotProducts(kernel), byVectors = hasDots || hasFixedPoint(kernel);
     llvm::SmallVector<llvm::StringRef> found;
