@@ -156,7 +156,8 @@ public:
                      entry("ptc_rt_set_weight"),
                      entry("ptc_rt_last_error"),
                      entry("ptc_rt_cpu_level"),
-                     entry("ptc_rt_threads")},
+                     entry("ptc_rt_threads"),
+                     entry("ptc_rt_tensor_run_call")},
                     sizeof(ptc_model_table));
   }
 

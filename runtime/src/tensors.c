@@ -61,3 +61,9 @@ ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inp
   ptc_rt_leave(ctx);
   return status;
 }
+
+ptc_status ptc_rt_tensor_run_call(const ptc_call *call) {
+  if (!call || call->struct_size < sizeof(*call))
+    return PTC_INVALID_ARGUMENT;
+  return ptc_rt_tensor_run(call->ctx, call->function, call->inputs, call->outputs, call->workspace, call->stream);
+}

@@ -7,6 +7,7 @@ import numpy as np
 import ptc
 from models import ModelTest, model, value
 from onnx import TensorProto, helper
+from ptc import _abi
 
 
 def scaled_sum():
@@ -156,6 +157,20 @@ class Calls(ModelTest):
         outputs = in_place()
         np.testing.assert_array_equal(outputs["y"], dense + b)
         self.assertIs(in_place(), outputs)
+
+    def test_a_prepared_run_of_an_earlier_compilers_library(self):
+        loaded = ptc.load(self.compile(scaled_sum()))
+        x, b = np.ones((2, 3), np.float32), np.zeros(3, np.float32)
+        now = loaded.prepare(x, b)
+        loaded._table = _abi.ModelTable.from_buffer_copy(loaded._table)
+        loaded._table.struct_size = _abi.ModelTable.run_call.offset
+        loaded._table.run_call = type(loaded._table.run_call)()  # not there
+        _abi.check(loaded._table)
+        before = loaded.prepare(x, b)
+        for run in (now, before):
+            np.testing.assert_array_equal(run()["z"], -x)
+        loaded._table.struct_size -= 1
+        self.assertRaises(ImportError, _abi.check, loaded._table)
 
     def test_prepared_runs_give_their_contexts_back(self):
         loaded = ptc.load(self.compile(scaled_sum(), "--dim", "n=1..8:2"))

@@ -176,6 +176,14 @@ static void test_tensor_run(void) {
   CHECK(ptc_rt_tensor_run(ctx, 0, in, out, 0, 0) == PTC_INVALID_ARGUMENT);
   CHECK(strcmp(ptc_rt_last_error(ctx), "output 'runs_out' must be the buffer of input 'runs'") == 0);
   CHECK(ptc_rt_tensor_run(ctx, 7, in, out, 0, 0) == PTC_INVALID_ARGUMENT && runs == 6);
+  out[1].data = 0;
+  ptc_call call = {.ctx = ctx, .inputs = in, .outputs = out};
+  CHECK(ptc_rt_tensor_run_call(&call) == PTC_INVALID_ARGUMENT && ptc_rt_tensor_run_call(0) == PTC_INVALID_ARGUMENT);
+  call.struct_size = sizeof(call);
+  memset(y, 0, sizeof(y));
+  CHECK(ptc_rt_tensor_run_call(&call) == PTC_OK && right(y, 100) && runs == 7);
+  in[0].dtype.bits = 16; /* what it points to is read in each call */
+  CHECK(ptc_rt_tensor_run_call(&call) == PTC_TYPE_MISMATCH && runs == 7);
   ptc_rt_ctx_destroy(ctx);
   ptc_rt_destroy(model);
 }

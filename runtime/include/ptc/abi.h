@@ -295,6 +295,17 @@ typedef struct ptc_weight {
 
 /* `function` indexes `functions`. `inputs` and `outputs` are arrays of as many tensors as the function declares, in
  * its order. Element types, ranks, dims, devices and guards are checked on every call. */
+/* The arguments of the table's run. Zero-initialise it and set struct_size = sizeof(ptc_call). */
+typedef struct ptc_call {
+  size_t struct_size;
+  ptc_ctx *ctx;
+  const ptc_tensor *inputs;
+  ptc_tensor *outputs;
+  void *workspace;
+  void *stream;
+  uint32_t function;
+} ptc_call;
+
 typedef struct ptc_model_table {
   uint32_t struct_size; /* of this table */
   uint32_t abi_version; /* PTC_ABI_VERSION */
@@ -353,6 +364,11 @@ typedef struct ptc_model_table {
 
   const char *(*cpu_level)(const ptc_model *model); /* the level that was chosen */
   uint32_t (*threads)(const ptc_model *model);      /* the number of threads a run may use */
+
+  /* run with these arguments, which are read anew in each call: a struct that is filled once may be called many times.
+   * For languages that convert arguments one by one, which takes longer than a small model. A table whose struct_size
+   * ends before it (of an earlier compiler) has none. */
+  ptc_status (*run_call)(const ptc_call *call);
 } ptc_model_table;
 
 #ifdef __cplusplus

@@ -495,6 +495,7 @@ ptc_status ptc_rt_tensor_output_shapes(ptc_ctx *ctx, uint32_t function, const pt
 ptc_status ptc_rt_tensor_warmup(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs);
 ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t function, const ptc_tensor *inputs, ptc_tensor *outputs,
                              void *workspace, void *stream);
+ptc_status ptc_rt_tensor_run_call(const ptc_call *call);
 const char *ptc_rt_cpu_level(const ptc_model *model);
 uint32_t ptc_rt_threads(const ptc_model *model);
 
