@@ -131,7 +131,7 @@ Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path, Stri
   auto *table = static_cast<const ptc_model_table *>(::dlsym(handle, "ptc_model_v1"));
   if (!table)
     return exitError(exitUsage, "'" + path + "' is not a library made by ptc: it has no ptc_model_v1");
-  if (table->abi_version != PTC_ABI_VERSION || table->struct_size < sizeof(ptc_model_table))
+  if (table->abi_version != PTC_ABI_VERSION || table->struct_size < offsetof(ptc_model_table, run_call))
     return exitError(exitUsage, "'" + path + "' has version " + Twine(table->abi_version) +
                                     " of the model interface; this ptc drives version " + Twine(PTC_ABI_VERSION));
   warnIfWeightless(session, path);

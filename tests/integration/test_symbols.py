@@ -3,7 +3,7 @@
 import re
 
 import models
-from project import Project
+from project import Failed, Project
 
 TYPED = ("create", "destroy", "ctx_create", "ctx_destroy", "set_weight", "last_error", "workspace_size", "output_shapes",
          "warmup", "run")
@@ -22,6 +22,18 @@ int main() {
   first.run(x, a).or_throw();
   second.run(x, b).or_throw();
   std::printf("%g %g\\n", a[3], b[3]);
+}
+"""
+
+# The table as it was when compilers knew less of it.
+EARLIER = """
+#include "one.h"
+extern const ptc_model_table one_model_v1;
+ptc_model_table ptc_model_v1;
+__attribute__((constructor)) static void copy(void) {
+  ptc_model_v1 = one_model_v1;
+  ptc_model_v1.struct_size = MEMBERS;
+  ptc_model_v1.run_call = 0;
 }
 """
 
@@ -65,3 +77,13 @@ class Symbols(Project):
                 self.sh(compiler, "-std=c++17", "-I.", "mixed.cpp", one, two, "-o", "mixed", f"-fuse-ld={linker}", "-pthread",
                         "-Wl,-rpath,$ORIGIN/so", "-Wl,--fatal-warnings")
                 self.assertEqual(self.sh("./mixed"), "8 12\n")
+
+    def test_libraries_of_earlier_compilers(self):
+        self.write(earlier_c=EARLIER)
+        for members, command in (("offsetof(ptc_model_table, run_call)", ("bench", "earlier.so", "--ab", "so/one.so", "--min-time=0.01")),
+                                 ("offsetof(ptc_model_table, run_call) - 8", ("inspect", "earlier.so"))):
+            self.sh("cc", "-shared", "-fPIC", "-Ia", f"-DMEMBERS={members}", "earlier.c", "a/one.a", "-o", "earlier.so", "-pthread")
+            if command[0] == "bench":
+                self.assertIn("p50", self.sh("ptc", *command))
+            else:
+                self.assertRaisesRegex(Failed, "of the model interface", self.sh, "ptc", *command)

@@ -293,8 +293,6 @@ typedef struct ptc_weight {
 
 /* ---- the generic entry ---------------------------------------------------------------------------------------- */
 
-/* `function` indexes `functions`. `inputs` and `outputs` are arrays of as many tensors as the function declares, in
- * its order. Element types, ranks, dims, devices and guards are checked on every call. */
 /* The arguments of the table's run. Zero-initialise it and set struct_size = sizeof(ptc_call). */
 typedef struct ptc_call {
   size_t struct_size;
@@ -306,6 +304,8 @@ typedef struct ptc_call {
   uint32_t function;
 } ptc_call;
 
+/* `function` indexes `functions`. `inputs` and `outputs` are arrays of as many tensors as the function declares, in
+ * its order. Element types, ranks, dims, devices and guards are checked on every call. */
 typedef struct ptc_model_table {
   uint32_t struct_size; /* of this table */
   uint32_t abi_version; /* PTC_ABI_VERSION */

@@ -222,13 +222,18 @@ def check(table):
         raise ImportError(f"the library has ABI version {table.abi_version}; this module knows {ABI_VERSION}")
 
 
-_unchecked_run = c.CFUNCTYPE(c.c_int32)  # what byref makes goes to the C function as it is
+_unchecked_run = c.CFUNCTYPE(c.c_int32)  # its arguments have the types of the table's function already
 
 
 def bound_run(table, ctx, function, inputs, outputs, stream):
-    """`run` with these arguments, converted once: ctypes takes 0.3 microseconds for them, as long as a small model's product,
-    and 20 nanoseconds for each that is converted already. A library of an earlier compiler takes them one by one."""
-    if table.struct_size <= ModelTable.run_call.offset:
-        return partial(table.run, ctx, function, inputs, outputs, None, stream)
-    call = Call(c.sizeof(Call), ctx, inputs, outputs, None, stream, function)
-    return partial(_unchecked_run(c.cast(table.run_call, c.c_void_p).value), c.byref(call))
+    """`run` with these arguments, converted once: ctypes takes 0.3 microseconds for them, as long as a small model's product.
+    What from_param and byref make goes to the C function as it is; of an object of ctypes each call would make one such anew.
+    Of a library with run_call it is one: each takes 20 nanoseconds."""
+
+    def bound(member, *arguments):
+        return partial(_unchecked_run(c.cast(member, c.c_void_p).value), *arguments)
+
+    if table.struct_size > ModelTable.run_call.offset:
+        return bound(table.run_call, c.byref(Call(c.sizeof(Call), ctx, inputs, outputs, None, stream, function)))
+    pointer = c.c_void_p.from_param
+    return bound(table.run, pointer(ctx), c.c_uint32.from_param(function), c.byref(inputs), c.byref(outputs), None, pointer(stream))
