@@ -25,6 +25,7 @@
 #include "codegen/common/Interleaving.h"
 #include "codegen/common/Strides.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 #include "ir/loop/UnsignedStores.h"
 #include "ir/loop/WrappedIndices.h"
 #include "ir/prim/Elements.h"
@@ -98,6 +99,12 @@ static bool isSameForAll(loop::LoadOp load) {
   return index && count && *index >= 0 && *index < *count;
 }
 
+static Value emitToldNumber(KernelEmitter &e, Operation *op, Value bits) {
+  Type type = op->getResult(0).getType();
+  return isa<arith::TruncIOp>(op) ? e.invariants.get<arith::TruncIOp>(type, bits)
+                                  : e.invariants.get<arith::BitcastOp>(type, bits);
+}
+
 void BodyEmitter::emitOp(Operation *op) {
   if (auto load = dyn_cast<loop::LoadOp>(op)) {
     if (Value held = e.getHeld(load.getBuffer()))
@@ -118,6 +125,8 @@ void BodyEmitter::emitOp(Operation *op) {
     return emitMasked(masked);
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return bind(constant.getResult(), e.invariants.constant(constant.getValue()));
+  if (loop::isToldNumber(op)) // in front of all loops, as a constant is
+    return bind(op->getResult(0), emitToldNumber(e, op, lookup(op->getOperand(0))));
   emitElementwise(op);
 }
 

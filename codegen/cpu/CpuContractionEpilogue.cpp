@@ -18,6 +18,7 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -29,8 +30,8 @@ static constexpr int64_t mostUnrolled = 400, mostUnrolledOnDots = 520;
 
 /// About how many instructions an operation on a vector of such sums is: it rounds, clamps and converts.
 static int64_t countInstructions(Operation *op) {
-  bool isDead = op->use_empty() && isMemoryEffectFree(op); // left of a rewritten expression
-  if (isDead || isa<arith::ConstantOp, arith::CmpFOp>(op)) // a comparison and what it selects are one
+  bool isDead = op->use_empty() && isMemoryEffectFree(op);    // left of a rewritten expression
+  if (isDead || loop::isNumber(op) || isa<arith::CmpFOp>(op)) // a comparison and what it selects are one
     return 0;
   bool isInstruction = isa<math::RoundEvenOp, math::FloorOp, math::CeilOp, math::TruncOp, math::AbsFOp>(op);
   return isa<math::MathDialect>(op->getDialect()) && !isInstruction ? 30 : 1;
@@ -43,7 +44,7 @@ bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t a
       cost += countInstructions(op);
     else if (isa<math::MathDialect>(op->getDialect()))
       cost += 30;
-    else if (!isa<arith::ConstantOp>(op))
+    else if (!loop::isNumber(op))
       cost += 1;
   });
   return cost * accumulators <= (f.isDot() ? mostUnrolledOnDots : mostUnrolled);

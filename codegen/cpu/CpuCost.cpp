@@ -15,6 +15,7 @@
 #include "codegen/cpu/CpuPlan.h"
 #include "codegen/cpu/RowSort.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -96,7 +97,7 @@ static double accessCost(LaneAccess access, bool isStore) {
 
 static double arithmeticCost(Operation *op) {
   StringRef name = op->getName().getStringRef();
-  if (isa<arith::ConstantOp>(op))
+  if (loop::isNumber(op))
     return 0;
   if (isa<arith::DivFOp, math::SqrtOp, math::RsqrtOp>(op))
     return 4;
@@ -120,7 +121,7 @@ static double visit(Operation *op, LaneAnalysis &analysis, bool isVector) {
     cost = isVector ? accessCost(access, true) : 1;
   } else if (auto index = dyn_cast<loop::IndexOp>(op)) {
     varies |= index.getExpr().uses(analysis.dim);
-    cost = isVector ? 2 / lanes : 1;
+    cost = loop::isNumber(op) ? 0 : isVector ? 2 / lanes : 1;
   } else if (auto masked = dyn_cast<loop::MaskedOp>(op)) {
     for (Attribute condition : masked.getConditions())
       varies |= Expr(cast<ExprAttr>(condition)).uses(analysis.dim);

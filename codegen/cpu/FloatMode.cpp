@@ -1,6 +1,7 @@
 //===- FloatMode.cpp - Kernels in which denormal numbers count as 0 -------===//
 #include "codegen/cpu/FloatMode.h"
 #include "codegen/cpu/CpuRecurrence.h"
+#include "ir/loop/ToldNumbers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -12,10 +13,12 @@
 using namespace mlir;
 using namespace ptc;
 
+static bool isTold(Value value) { return loop::isToldNumber(value.getDefiningOp()); }
+
 /// A constant that no denormal number comes near.
 static bool isNormalConstant(Value value) {
   APFloat number(0.0);
-  return matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal();
+  return isTold(value) || matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal();
 }
 
 /// Whether two nodes compute the same value, each from its own loads.
@@ -93,6 +96,10 @@ static std::optional<double> getValueAtZero(Value value, Value x, int steps = 6)
   if (APFloat number(0.0); matchPattern(value, m_ConstantFloat(&number)))
     return number.convertToDouble();
   Operation *op = value.getDefiningOp();
+  if (isa_and_present<arith::MulFOp>(op) && llvm::any_of(op->getOperands(), isTold)) {
+    std::optional<double> factor = getValueAtZero(op->getOperand(isTold(op->getOperand(0))), x, steps - 1);
+    return factor == 0.0 ? factor : std::nullopt;
+  }
   if (!op || steps == 0 || op->getNumOperands() == 0 || op->getNumOperands() > 2)
     return std::nullopt;
   std::optional<double> a = getValueAtZero(op->getOperand(0), x, steps - 1);

@@ -2,6 +2,7 @@
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/common/ScanLoop.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -48,7 +49,7 @@ SmallVector<Operation *> cpu::findUniform(KernelEmitter &e, Block &block, ArrayR
     });
     auto load = dyn_cast<loop::LoadOp>(op);
     auto check = dyn_cast<loop::CheckIndexOp>(op);
-    bool isSame = load ? isUniformLoad(load) : check ? !differs(check.getExtent()) : isa<arith::ConstantOp>(op);
+    bool isSame = load ? isUniformLoad(load) : check ? !differs(check.getExtent()) : loop::isNumber(&op);
     isSame |= !load && op.getNumResults() == 1 && op.getNumRegions() == 0 && op.getNumOperands() > 0 &&
               isMemoryEffectFree(&op) && op.hasTrait<OpTrait::Elementwise>();
     if (!isKnown || !isSame)

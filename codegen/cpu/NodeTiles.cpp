@@ -26,6 +26,7 @@
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/cpu/WindowBounds.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -129,7 +130,7 @@ int64_t TileEmission::chooseWidth() {
   bool hasFunctions = false, isWide = e.level.vectorRegisters >= 32;
   op.walk([&](Operation *inner) {
     reductions += isa<loop::ReduceOp>(inner);
-    operations += !isa<arith::ConstantOp>(inner);
+    operations += !loop::isNumber(inner);
     hasFunctions |= isElementaryFunction(inner);
   });
   int64_t most = isWide ? 8 : 6;
