@@ -22,6 +22,7 @@ using namespace ptc::cpu;
 static constexpr int64_t largestWindow = 128;       // elements; longer reductions have enough reuse of their own,
 static constexpr int64_t largestOverlapping = 8192; // but windows of neighbours that overlap
 static constexpr int64_t longestBody = 24;          // operations for an element of the window: tiles are unrolled
+static constexpr int64_t nearest = 4;               // outputs to the next one whose window has elements of this one's
 static constexpr int64_t fewestJoined = 4;          // outputs whose sums over lanes are worth taking together
 
 static bool isConstantValue(Value value, llvm::function_ref<bool(Attribute)> predicate) {
@@ -123,7 +124,7 @@ static bool isWindowed(loop::LoadOp load, int64_t dim, int64_t firstReduced, int
 }
 
 /// Whether neighbours along the dim read some of the same elements of their windows: all of them, or where windows
-/// overlap. (What a whole window reads once is no reason to run in step.)
+/// overlap, but not in another line of the image. (What a whole window reads once is no reason to run in step.)
 static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
   Expr index = cast<ExprAttr>(load.getIndices()[0]);
   if (!load.getIndexOperands().empty())
@@ -140,6 +141,8 @@ static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, 
     std::optional<int64_t> own = stepOf(reduced), extent = domain[size_t(reduced)].asConstant();
     if (!step || !own || (*own && !extent))
       return true; // not known
+    if (std::abs(*own) > nearest * std::abs(*step))
+      continue; // in another line
     span += std::abs(*own) * std::max<int64_t>(extent.value_or(1) - 1, 0);
   }
   return !step || span >= std::abs(*step);
@@ -156,7 +159,6 @@ static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced
 }
 
 bool cpu::windowsOverlap(loop::ReductionOp op, int64_t kept, int64_t reduced, bool inSteps) {
-  constexpr int64_t nearest = 4; // outputs to the next one whose window has elements of this one's
   SmallVector<Expr> domain = loop::getDomain(op);
   int64_t extent = domain[size_t(reduced)].asConstant().value_or(0);
   WalkResult found = op.walk([&](loop::LoadOp load) {

@@ -9,10 +9,10 @@
 // CHECK:       icmp slt i64 {{.*}}, 64
 // CHECK:       icmp slt i64 {{.*}}, 40
 // CHECK:       ret i32
-loop.kernel @pool(%x: !loop.buffer<[12*120*64] x f32>, %y: !loop.buffer<[4*40*64] x f32>)
+loop.kernel @pool(%x: !loop.buffer<[9*81*64] x f32>, %y: !loop.buffer<[4*40*64] x f32>)
     attributes {symbols = [], parallel = 2 : i64, arguments_written = array<i64: 1>} {
   loop.reduction [4, 40, 64, 3, 3] reduced 2 {
-    %0 = loop.load %x[((3*d0 + d3)*120 + 3*d1 + d4)*64 + d2] : !loop.buffer<[12*120*64] x f32>
+    %0 = loop.load %x[((2*d0 + d3)*81 + 2*d1 + d4)*64 + d2] : !loop.buffer<[9*81*64] x f32>
     %1 = loop.reduce max %0 : f32
     loop.store %1, %y[(d0*40 + d1)*64 + d2] : !loop.buffer<[4*40*64] x f32>
   }
