@@ -18,7 +18,7 @@ static bool isTold(Value value) { return loop::isToldNumber(value.getDefiningOp(
 /// A constant that no denormal number comes near.
 static bool isNormalConstant(Value value) {
   APFloat number(0.0);
-  return isTold(value) || matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal();
+  return isTold(value) || (matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal());
 }
 
 /// Whether two nodes compute the same value, each from its own loads.
@@ -96,12 +96,12 @@ static std::optional<double> getValueAtZero(Value value, Value x, int steps = 6)
   if (APFloat number(0.0); matchPattern(value, m_ConstantFloat(&number)))
     return number.convertToDouble();
   Operation *op = value.getDefiningOp();
-  if (isa_and_present<arith::MulFOp>(op) && llvm::any_of(op->getOperands(), isTold)) {
+  if (!op || steps == 0 || op->getNumOperands() == 0 || op->getNumOperands() > 2)
+    return std::nullopt;
+  if (isa<arith::MulFOp>(op) && llvm::any_of(op->getOperands(), isTold)) {
     std::optional<double> factor = getValueAtZero(op->getOperand(isTold(op->getOperand(0))), x, steps - 1);
     return factor == 0.0 ? factor : std::nullopt;
   }
-  if (!op || steps == 0 || op->getNumOperands() == 0 || op->getNumOperands() > 2)
-    return std::nullopt;
   std::optional<double> a = getValueAtZero(op->getOperand(0), x, steps - 1);
   std::optional<double> b = op->getNumOperands() == 2 ? getValueAtZero(op->getOperand(1), x, steps - 1) : a;
   if (!a || !b)

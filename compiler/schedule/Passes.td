@@ -64,7 +64,8 @@ def OutlineKernels : Pass<"ptc-outline-kernels", "::mlir::ModuleOp"> {
 }
 
 def ShareConstants : Pass<"ptc-share-constants", "::mlir::ModuleOp"> {
-  let summary = "many kernels for CPUs that differ in where they begin to read or write, or in the i64 that they store, become one";
+  let summary = "many kernels for CPUs that differ in where they begin to read or write, or in the i64 that they store, become one; "
+                "so do any that differ in scalars alone";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
