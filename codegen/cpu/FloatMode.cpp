@@ -15,7 +15,7 @@ using namespace ptc;
 
 static bool isTold(Value value) { return loop::isToldNumber(value.getDefiningOp()); }
 
-/// A constant that no denormal number comes near.
+/// A constant, or a number that the launch says, that no denormal number comes near.
 static bool isNormalConstant(Value value) {
   APFloat number(0.0);
   return isTold(value) || (matchPattern(value, m_ConstantFloat(&number)) && !number.isZero() && !number.isDenormal());
@@ -30,7 +30,7 @@ static bool areSame(Value x, Value y, int steps = 8) {
          a->getNumOperands() == b->getNumOperands() &&
          llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()), [&](auto pair) {
            auto [u, v] = pair;
-           return isa<loop::BufferType>(u.getType()) ? u == v : areSame(u, v, steps - 1);
+           return isa<loop::BufferType>(u.getType()) ? u == v : areSame(u, v, isTold(x) ? steps : steps - 1);
          });
 }
 
@@ -98,10 +98,6 @@ static std::optional<double> getValueAtZero(Value value, Value x, int steps = 6)
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0 || op->getNumOperands() == 0 || op->getNumOperands() > 2)
     return std::nullopt;
-  if (isa<arith::MulFOp>(op) && llvm::any_of(op->getOperands(), isTold)) {
-    std::optional<double> factor = getValueAtZero(op->getOperand(isTold(op->getOperand(0))), x, steps - 1);
-    return factor == 0.0 ? factor : std::nullopt;
-  }
   std::optional<double> a = getValueAtZero(op->getOperand(0), x, steps - 1);
   std::optional<double> b = op->getNumOperands() == 2 ? getValueAtZero(op->getOperand(1), x, steps - 1) : a;
   if (!a || !b)

@@ -2,6 +2,7 @@
 #include "codegen/common/Interleaving.h"
 #include "codegen/cpu/NodeEmitter.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -103,7 +104,7 @@ int64_t cpu::choosePointsPerStep(ArrayRef<Operation *> ops) {
   int64_t operations = 0, reductions = 0, heavy = 0;
   for (Operation *outermost : ops)
     outermost->walk([&](Operation *op) {
-      ++operations;
+      operations += !loop::isStepOfNumber(op);
       reductions += isa<loop::ReduceOp>(op);
       heavy += isa<loop::ArgReduceOp, loop::RunningOp>(op) || isFunction(op);
     });

@@ -14,6 +14,7 @@
 #include "codegen/cpu/WindowBounds.h"
 #include "codegen/cpu/CpuEmitter.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/ToldNumbers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -184,7 +185,7 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, i
     window *= std::clamp<int64_t>(known.value_or(largestOverlapping + 1), 1, largestOverlapping + 1);
     window = std::min(window, largestOverlapping + 1);
   }
-  op.walk([&](Operation *) { ++operations; });
+  op.walk([&](Operation *inner) { operations += !loop::isStepOfNumber(inner); });
   bool joinsLanes = lanesDim >= firstReduced; // of several outputs in fewer steps
   int64_t most = joinsLanes ? largestWindow : largestOverlapping;
   if (op.getReduced() == 0 || window > most || operations > 2 * longestBody ||

@@ -71,8 +71,8 @@ static void setAddress(Operation *op, Expr address) {
   op->setAttr("indices", prim::getExprArray(op->getContext(), {address}));
 }
 
-/// Calls `visit` with each op that has such a number. Kernels take symbols for sizes, so it is none below 0, nor a
-/// large one.
+/// Calls `visit` with each op that has such a number. Kernels take these symbols for sizes, so it is none below 0, nor
+/// a large one.
 static void forEachConstant(KernelOp kernel, llvm::function_ref<void(Operation *, int64_t)> visit) {
   kernel.getBody().walk([&](Operation *op) {
     int64_t value = -1;

@@ -12,10 +12,12 @@
 // constants are equal in each of the kernels share a symbol.
 //
 // A constant may be told if code does not depend on its value: as an operand of a sum, a difference, a product, a
-// comparison, a choice or as a divisor. 0, powers of two that divide (which is a product) and numbers so large or small
-// that something computed from one alone could be infinite or denormal stay. So do those that are read by the operands
-// of a product (their conversions are tabulated) or within an attention (scales become part of its exponential), and in
-// recurrences. What a kernel computes is the same to the bit.
+// comparison, a choice or as a divisor. 0 and 1 (sigmoids are known by it), powers of two that divide (which is a
+// product) and numbers that are nearly infinite or denormal stay. So do those that are read by the operands of a
+// product (their conversions are tabulated) or within an attention (scales become part of its exponential), in
+// recurrences, and what a comparison of floats chooses is computed from: its value at 0 tells whether denormal numbers
+// count as 0 (codegen/cpu/FloatMode.cpp). What a kernel computes is the same to the bit. Kernels that differ in more
+// scalars than have room in registers stay apart.
 //
 // Quantised MiniLM has 19 kernels for 78 then. On CPUs: there scalars take a register each, in front of all loops.
 //
@@ -24,6 +26,8 @@
 #include "compiler/schedule/KernelNames.h"
 #include "ir/loop/Recurrence.h"
 #include "ir/loop/ToldNumbers.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -48,7 +52,7 @@ static bool isUsual(Attribute value) {
     return number.getType().isInteger(32) && !number.getValue().isZero();
   auto number = dyn_cast<FloatAttr>(value);
   return number && number.getType().isF32() && number.getValue().isFiniteNonZero() &&
-         std::abs(ilogb(number.getValue())) < largestExponent;
+         !number.getValue().isExactlyValue(1) && std::abs(ilogb(number.getValue())) < largestExponent;
 }
 
 static bool isPowerOfTwo(Attribute value) {
@@ -64,13 +68,41 @@ static bool takesAnyScalar(OpOperand &use, Attribute value) {
       op);
 }
 
+static bool isNormalConstant(Value value) {
+  APFloat number(0.0);
+  return matchPattern(value, m_ConstantFloat(&number)) && number.isFiniteNonZero() && !number.isDenormal();
+}
+
+/// Whether the select chooses by a comparison of floats of which none of the values is an operand, nor a constant that
+/// no denormal number comes near.
+static bool choosesByOthers(arith::SelectOp select, ValueRange values) {
+  auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
+  return compare && llvm::none_of(compare->getOperands(), [&](Value operand) {
+           return isNormalConstant(operand) || llvm::is_contained(values, operand);
+         });
+}
+
+/// Whether a few steps from the value lead to what a comparison of floats chooses, and not by what it compares.
+static bool entersChoice(Value value, SmallVector<Value> path = {}) {
+  constexpr size_t mostSteps = 7;
+  path.push_back(value);
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    if (auto select = dyn_cast<arith::SelectOp>(user))
+      return choosesByOthers(select, path);
+    return path.size() < mostSteps &&
+           isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, math::AbsFOp, math::ExpOp, math::ExpM1Op>(
+               user) &&
+           entersChoice(user->getResult(0), path);
+  });
+}
+
 static bool mayBeTold(arith::ConstantOp constant) {
   if (constant->getParentOfType<AttentionOp>() || constant->getParentOfType<RecurrenceOp>())
     return false;
   if (auto product = constant->getParentOfType<ContractionOp>())
     if (!product.getEpilogue().isAncestor(constant->getParentRegion()))
       return false;
-  return isUsual(constant.getValue()) &&
+  return isUsual(constant.getValue()) && !entersChoice(constant) &&
          llvm::all_of(constant->getUses(), [&](OpOperand &use) { return takesAnyScalar(use, constant.getValue()); });
 }
 

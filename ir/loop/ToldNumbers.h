@@ -24,6 +24,12 @@ inline bool isToldNumber(mlir::Operation *op) {
   return op && llvm::isa<IndexOp>(op) && op->hasAttr(numberAttr);
 }
 
+/// Whether the op is a step of a number on the way to another: where operations are counted a number is one, as a
+/// constant is.
+inline bool isStepOfNumber(mlir::Operation *op) {
+  return isToldNumber(op) && llvm::any_of(op->getUsers(), isToldNumber);
+}
+
 /// Whether the op costs nothing, since its value is the same wherever the kernel runs.
 inline bool isNumber(mlir::Operation *op) { return llvm::isa<mlir::arith::ConstantOp>(op) || isToldNumber(op); }
 

@@ -63,7 +63,7 @@ ptc_status ptc_rt_tensor_run(ptc_ctx *ctx, uint32_t index, const ptc_tensor *inp
 }
 
 ptc_status ptc_rt_tensor_run_call(const ptc_call *call) {
-  if (!call || call->struct_size < offsetof(ptc_call, function) + sizeof(call->function))
+  if (!call || call->struct_size < offsetof(ptc_call, reserved) + sizeof(call->reserved))
     return PTC_INVALID_ARGUMENT;
   return ptc_rt_tensor_run(call->ctx, call->function, call->inputs, call->outputs, call->workspace, call->stream);
 }

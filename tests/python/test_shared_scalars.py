@@ -7,7 +7,7 @@ import ptc
 from models import ModelTest, model, value
 from onnx import helper
 
-SIZE, ROWS = 96, 7
+SIZE, ROWS, STEPS = 96, 7, 5
 LEVELS = ("x86-64-v3", "native")
 
 
@@ -23,12 +23,12 @@ def chain(make_layer, numbers):
 
 
 def products(number, source, result):
-    """Scales, slopes and epsilons of any size, powers of two among them."""
+    """Scales and epsilons of any size, powers of two among them."""
     n = lambda name: f"{name}{number}"
     scale, shift = [(1.0, 3.0), (0.7, -1.5), (1e-20, 2.0), (0.25, 1e-29), (-7.25, 1e10), (3.0, 0.37)][number]
     nodes = [
         helper.make_node("MatMul", [source, n("w")], [n("product")]),
-        helper.make_node("LeakyRelu", [n("product")], [n("bent")], alpha=0.02 * (number + 1)),
+        helper.make_node("LeakyRelu", [n("product")], [n("bent")], alpha=0.02),
         helper.make_node("Mul", [n("bent"), n("scale")], [n("scaled")]),
         helper.make_node("Add", [n("scaled"), n("shift")], [n("shifted")]),
         helper.make_node("Div", [n("shifted"), n("scale")], [n("divided")]),
@@ -54,6 +54,53 @@ def quantised(number, source, result):
                    n("w_zero"): np.int8(0)}
 
 
+def windows(number, source, result):
+    """A depthwise convolution and a pool, of a number of operations that is just not too many for tiles of them."""
+    n = lambda name: f"{name}{number}"
+    nodes = [
+        helper.make_node("Reshape", [source, n("image_shape")], [n("image")]),
+        helper.make_node("Conv", [n("image"), n("w")], [n("convolved")], group=8, pads=[1, 1, 1, 1]),
+        *scaled(number, n("convolved"), n("pooled_in"), "first"),
+        helper.make_node("AveragePool", [n("pooled_in")], [n("pooled")], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        *scaled(number, n("pooled"), n("pooled_out"), "second"),
+        helper.make_node("Reshape", [n("pooled_out"), n("shape")], [result]),
+    ]
+    weights = {n("w"): np.random.default_rng(number).standard_normal((8, 1, 3, 3), np.float32), n("image_shape"): np.int64([1, 8, 7, 12]),
+               n("shape"): np.int64([ROWS, SIZE])}
+    for place in ("first", "second"):
+        for step in range(STEPS):
+            weights |= {n(f"{place}_scale{step}_"): np.float32(0.9 + 0.01 * number + 0.001 * step), n(f"{place}_shift{step}_"): np.float32(0.1 * number + step + 0.3)}
+    return nodes, weights
+
+
+def scaled(number, source, result, place):
+    nodes = []
+    for step in range(STEPS):
+        name = f"{place}_{step}_{number}"
+        nodes += [helper.make_node("Mul", [source, f"{place}_scale{step}_{number}"], [f"{name}_scaled"]),
+                  helper.make_node("Add", [f"{name}_scaled", f"{place}_shift{step}_{number}"], [f"{name}_shifted"])]
+        source = f"{name}_shifted"
+    nodes[-1].output[0] = result
+    return nodes
+
+
+def choices(number, source, result):
+    """What is chosen is the same at 0, so that denormal numbers count as 0."""
+    n = lambda name: f"{name}{number}"
+    nodes = [
+        helper.make_node("MatMul", [source, n("w")], [n("product")]),
+        helper.make_node("Exp", [n("product")], [n("e")]),
+        helper.make_node("Mul", [n("e"), n("c")], [n("below")]),
+        helper.make_node("Add", [n("product"), n("c")], [n("above")]),
+        helper.make_node("Less", [n("product"), n("zero")], [n("is_below")]),
+        helper.make_node("Where", [n("is_below"), n("below"), n("above")], [n("chosen")]),
+        helper.make_node("Mul", [n("chosen"), n("tiny")], [n("small")]),
+        helper.make_node("Add", [n("small"), n("product")], [result]),
+    ]
+    w = np.random.default_rng(number).standard_normal((SIZE, SIZE), np.float32) * np.float32(1e-20)
+    return nodes, {n("w"): w, n("c"): np.float32(0.6 + 0.1 * number), n("zero"): np.float32(0), n("tiny"): np.float32(1e-38)}
+
+
 class SharedScalars(ModelTest):
     def check_layers(self, make_layer, most_kernels):
         """`most_kernels` for six layers."""
@@ -73,3 +120,9 @@ class SharedScalars(ModelTest):
 
     def test_quantised_products(self):
         self.check_layers(quantised, 5)
+
+    def test_windows(self):
+        self.check_layers(windows, 7)
+
+    def test_choices(self):
+        self.check_layers(choices, 6)

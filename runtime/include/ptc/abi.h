@@ -293,7 +293,8 @@ typedef struct ptc_weight {
 
 /* ---- the generic entry ---------------------------------------------------------------------------------------- */
 
-/* The arguments of the table's run. Zero-initialise it and set struct_size = sizeof(ptc_call). */
+/* The arguments of the table's run. Zero-initialise it and set struct_size = sizeof(ptc_call); with less the call is
+ * refused, and last_error does not say so. */
 typedef struct ptc_call {
   size_t struct_size;
   ptc_ctx *ctx;
@@ -302,6 +303,7 @@ typedef struct ptc_call {
   void *workspace;
   void *stream;
   uint32_t function;
+  uint32_t reserved; /* 0 */
 } ptc_call;
 
 /* `function` indexes `functions`. `inputs` and `outputs` are arrays of as many tensors as the function declares, in

@@ -185,6 +185,7 @@ class Call(c.Structure):
         ("workspace", c.c_void_p),
         ("stream", c.c_void_p),
         ("function", c.c_uint32),
+        ("reserved", c.c_uint32),
     ]
 
 
@@ -213,7 +214,7 @@ class ModelTable(c.Structure):
         ("last_error", c.CFUNCTYPE(c.c_char_p, _ctx)),
         ("cpu_level", c.CFUNCTYPE(c.c_char_p, _model)),
         ("threads", c.CFUNCTYPE(c.c_uint32, _model)),
-        ("run_call", c.CFUNCTYPE(c.c_int32, c.POINTER(Call))),  # of later libraries: see bound_run
+        ("run_call", c.CFUNCTYPE(c.c_int32, c.POINTER(Call))),  # not in libraries of earlier compilers: see bound_run
     ]
 
 
