@@ -125,17 +125,23 @@ Expected<ModelLibrary> ModelLibrary::open(Session &session, StringRef path, Stri
   if (Error error = checkFile(session, path))
     return std::move(error);
   session.crash.suspect(path);
-  void *handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle)
+  std::shared_ptr<void> loaded(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL), [](void *opened) {
+    if (opened)
+      ::dlclose(opened);
+  });
+  if (!loaded)
     return exitError(exitFile, "cannot load '" + path + "': " + ::dlerror());
-  auto *table = static_cast<const ptc_model_table *>(::dlsym(handle, "ptc_model_v1"));
+  auto *table = static_cast<const ptc_model_table *>(::dlsym(loaded.get(), "ptc_model_v1"));
   if (!table)
     return exitError(exitUsage, "'" + path + "' is not a library made by ptc: it has no ptc_model_v1");
-  if (table->abi_version != PTC_ABI_VERSION || table->struct_size < offsetof(ptc_model_table, run_call))
+  if (table->abi_version != PTC_ABI_VERSION)
     return exitError(exitUsage, "'" + path + "' has version " + Twine(table->abi_version) +
                                     " of the model interface; this ptc drives version " + Twine(PTC_ABI_VERSION));
+  if (table->struct_size < offsetof(ptc_model_table, run_call))
+    return exitError(exitUsage, "'" + path + "' is of an older ptc, whose model interface lacks what this one drives",
+                     "compile the model again");
   warnIfWeightless(session, path);
-  return ModelLibrary(session, path.str(), (name.empty() ? path : name).str(), table);
+  return ModelLibrary(session, std::move(loaded), path.str(), (name.empty() ? path : name).str(), table);
 }
 
 Error adviseMachine(Error error, StringRef what, StringRef verb, StringRef levelFlag) {
@@ -157,7 +163,7 @@ Expected<unsigned> ModelLibrary::findFunction(StringRef name) const {
   return exitError(exitUsage, "the library has no function '" + name + "'; it has " + names);
 }
 
-ModelInstance::ModelInstance(ModelInstance &&other) : entry(other.entry), ordinal(other.ordinal) {
+ModelInstance::ModelInstance(ModelInstance &&other) : loaded(other.loaded), entry(other.entry), ordinal(other.ordinal) {
   std::swap(model, other.model);
   std::swap(context, other.context);
   std::swap(tap, other.tap);
@@ -211,7 +217,7 @@ static Error parseDevice(StringRef text, ptc_options &given) {
 }
 
 Expected<ModelInstance> ModelInstance::create(const ModelLibrary &library, const InstanceOptions &options) {
-  ModelInstance instance(&library.table());
+  ModelInstance instance(library);
   std::string error(512, '\0');
   ptc_options given = {};
   given.struct_size = sizeof(given);

@@ -22,7 +22,8 @@ struct InstanceOptions {
   std::function<void(const ptc_tap &)> tap; // what is shown of each run
 };
 
-/// A loaded library. Stays loaded as long as the process: its threads may still be about to end.
+/// A loaded library. Stays loaded as long as one of its copies or instances lives: one whose weights are inside takes
+/// as much memory as they.
 class ModelLibrary {
 public:
   /// Checks the file before any of its code runs; one that was changed since ptc wrote it is a warning. `name`: what
@@ -36,9 +37,11 @@ public:
 
 private:
   friend class ModelInstance;
-  ModelLibrary(const Session &session, std::string file, std::string shown, const ptc_model_table *entry)
-      : session(&session), file(std::move(file)), shown(std::move(shown)), entry(entry) {}
+  ModelLibrary(const Session &session, std::shared_ptr<void> loaded, std::string file, std::string shown,
+               const ptc_model_table *entry)
+      : session(&session), loaded(std::move(loaded)), file(std::move(file)), shown(std::move(shown)), entry(entry) {}
   const Session *session;
+  std::shared_ptr<void> loaded; // of the loader
   std::string file, shown;
   const ptc_model_table *entry;
 };
@@ -66,9 +69,10 @@ public:
   llvm::Error run(unsigned function, const ptc_tensor *inputs, ptc_tensor *outputs, void *stream);
 
 private:
-  ModelInstance(const ptc_model_table *entry) : entry(entry) {}
+  explicit ModelInstance(const ModelLibrary &library) : loaded(library.loaded), entry(library.entry) {}
   /// `inputs`: of which sizes it may be.
   llvm::Error failed(ptc_status status, llvm::StringRef what, llvm::ArrayRef<Tensor> inputs = {}) const;
+  std::shared_ptr<void> loaded; // of the library
   const ptc_model_table *entry;
   int ordinal = 0; // of the device, if there is one
   ptc_model *model = nullptr;

@@ -125,7 +125,7 @@ static Expected<std::string> copyLibrary(StringRef path, StringRef folder) {
 }
 
 Expected<TimedModel> prepareCopy(Session &session, StringRef path, const TimedModelOptions &options) {
-  Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-time"); // what is loaded stays
+  Expected<TemporaryFolder> folder = TemporaryFolder::create("ptc-time"); // what is loaded needs no file
   if (!folder)
     return folder.takeError();
   Expected<std::string> copy = copyLibrary(path, folder->path());
@@ -140,6 +140,7 @@ Expected<gate::TimeResult> compareLibraries(Session &session, StringRef subject,
   for (StringRef path : {subject, other}) // what is wrong with a file is said of the file, not of its copy
     if (Expected<ModelLibrary> library = ModelLibrary::open(session, path); !library)
       return library.takeError();
+  std::vector<std::shared_ptr<Rivals>> earlier; // kept: new copies must not lie where these do
   auto start = [&](unsigned number) -> Expected<gate::Measurement> {
     session.progress.show("timing", number, options.rule.repeats);
     std::optional<TimedModel> prepared[2];
@@ -152,6 +153,7 @@ Expected<gate::TimeResult> compareLibraries(Session &session, StringRef subject,
     }
     auto rivals =
         std::make_shared<Rivals>(std::move(*prepared[0]), std::move(*prepared[1]), options.model.instance.threads != 1);
+    earlier.push_back(rivals);
     Expected<unsigned> mostPairs = rivals->calibrate(options.seconds);
     if (!mostPairs)
       return mostPairs.takeError();

@@ -86,4 +86,4 @@ class Symbols(Project):
             if command[0] == "bench":
                 self.assertIn("p50", self.sh("ptc", *command))
             else:
-                self.assertRaisesRegex(Failed, "of the model interface", self.sh, "ptc", *command)
+                self.assertRaisesRegex(Failed, "is of an older ptc, whose model interface lacks", self.sh, "ptc", *command)

@@ -219,8 +219,10 @@ class ModelTable(c.Structure):
 
 
 def check(table):
-    if table.abi_version != ABI_VERSION or table.struct_size < ModelTable.run_call.offset:
+    if table.abi_version != ABI_VERSION:
         raise ImportError(f"the library has ABI version {table.abi_version}; this module knows {ABI_VERSION}")
+    if table.struct_size < ModelTable.run_call.offset:
+        raise ImportError("the library is of an older ptc, whose ABI lacks what this module drives; compile the model again")
 
 
 _unchecked_run = c.CFUNCTYPE(c.c_int32)  # its arguments have the types of the table's function already
