@@ -31,11 +31,12 @@ namespace ptc {
 
 namespace {
 constexpr double leastShare = 0.004;    // of a run: kernels that take less are left as they are
-constexpr double searchShare = 0.7;     // of the budget; the rest is for measuring what was found once more
+constexpr double searchShare = 0.65;    // of the budget; the rest is for measuring what was found once more
 constexpr double leastMeasuring = 0.25; // seconds a library, if its runs are short
 constexpr double mostMeasuring = 2;
 constexpr double leastGain = 0.003; // that the interval has to show
-constexpr unsigned fewestPairs = 6, mostPairs = 1000;
+constexpr unsigned warmUps = 2, fewestPairs = 6, mostPairs = 1000;
+constexpr unsigned copies = 2;      // of each library, before numbers are kept
 constexpr double leastBurst = 3e-3; // seconds of runs one behind the other
 constexpr unsigned mostRuns = 200;  // of them
 
@@ -90,6 +91,15 @@ public:
 
 private:
   double left() const { return start + options.seconds - elapsed(); }
+  /// Seconds in which compareAnew compiles and loads what it measures.
+  double anewLoading() const { return compileSeconds + 2 * copies * loadSeconds; }
+  /// Seconds that compareAnew takes with the fewest pairs.
+  double leastAnew() const {
+    return anewLoading() + std::max(leastMeasuring, 2 * copies * (warmUps + fewestPairs) * runSeconds);
+  }
+  double measuringIn(double seconds) const {
+    return std::clamp(seconds - anewLoading(), leastMeasuring, 2 * mostMeasuring);
+  }
   Error compileAs(const Numbers &numbers, StringRef library, Diagnostics &diagnostics);
   Error compileQuietly(const Numbers &numbers, StringRef library);
   Expected<TimedLibrary> load(StringRef library, bool isObserved = true);
@@ -119,8 +129,9 @@ private:
   StringMap<std::vector<Trial>> trials;
   size_t rounds = 0; // of the search
   Numbers chosen;
-  StringMap<KernelRatio> times; // of what was chosen
-  double compileSeconds = 0;    // of a library
+  StringMap<KernelRatio> times;               // of what was chosen
+  double compileSeconds = 0, loadSeconds = 0; // of a library
+  double runSeconds = 0;                      // of all kernels, as planned
 };
 } // namespace
 
@@ -199,10 +210,11 @@ Error KernelTuner::openPlanned() {
   double begin = elapsed();
   if (Error error = compileQuietly({}, plannedLibrary))
     return error;
+  compileSeconds = elapsed() - begin;
   Expected<TimedLibrary> loaded = load(plannedLibrary);
   if (!loaded)
     return loaded.takeError();
-  compileSeconds = elapsed() - begin;
+  loadSeconds = elapsed() - begin - compileSeconds;
   planned.emplace(std::move(*loaded));
   return Error::success();
 }
@@ -249,7 +261,6 @@ static Expected<Comparison> compare(TimedLibrary &planned, TimedLibrary &other, 
   };
   StringMap<Samples> kernels;
   std::vector<double> whole;
-  constexpr unsigned warmUps = 2;
   unsigned runs = 1; // of each in a pair
   double end = elapsed() + seconds;
   for (unsigned pair = 0; pair < warmUps + mostPairs && (pair < warmUps + fewestPairs || elapsed() < end); ++pair) {
@@ -299,15 +310,15 @@ Expected<Comparison> KernelTuner::compareAnew(const Numbers &numbers, double sec
   if (Error error = compileQuietly(numbers, otherLibrary))
     return error;
   std::optional<Comparison> worst;
-  constexpr int copies = 2;
-  for (int copy = 0; copy < copies; ++copy) {
-    bool isObserved = !timesWhole || !info.runsOnDevice;
-    Expected<TimedLibrary> first = load(plannedLibrary, isObserved), second = load(otherLibrary, isObserved);
-    if (!first)
-      return (consumeError(second ? Error::success() : second.takeError()), first.takeError());
-    if (!second)
-      return second.takeError();
-    Expected<Comparison> measured = compare(*first, *second, seconds / copies);
+  std::vector<TimedLibrary> loaded; // kept: the second pair must not lie where the first does
+  for (unsigned copy = 0; copy < copies; ++copy) {
+    for (const std::string &library : {plannedLibrary, otherLibrary}) {
+      Expected<TimedLibrary> timed = load(library, /*isObserved=*/!timesWhole || !info.runsOnDevice);
+      if (!timed)
+        return timed.takeError();
+      loaded.push_back(std::move(*timed));
+    }
+    Expected<Comparison> measured = compare(loaded[2 * copy], loaded[2 * copy + 1], seconds / copies);
     if (!measured)
       return measured.takeError();
     if (!worst) {
@@ -329,17 +340,16 @@ Expected<Comparison> KernelTuner::compareAnew(const Numbers &numbers, double sec
 //===----------------------------------------------------------------------===//
 
 Error KernelTuner::search(TunerResult &result) {
-  double total = 0;
-  for (const auto &kernel : plannedSeconds)
-    total += kernel.getValue();
   std::vector<StringRef> counted;
   for (const auto &kernel : alternatives)
-    if (plannedSeconds.lookup(kernel.getKey()) >= leastShare * total) {
+    if (plannedSeconds.lookup(kernel.getKey()) >= leastShare * runSeconds) {
       counted.push_back(kernel.getKey());
       rounds = std::max(rounds, kernel.getValue().size());
       result.alternatives += kernel.getValue().size();
     }
-  double end = start + searchShare * options.seconds, longest = 0;
+  constexpr int comparisons = 3; // by compareAnew, that follow
+  double end = start + std::min(searchShare * options.seconds, options.seconds - comparisons * leastAnew());
+  double longest = 0;
   for (size_t round = 0; round < rounds; ++round) {
     double begin = elapsed();
     if (round > 0 && begin + longest > end)
@@ -349,7 +359,7 @@ Error KernelTuner::search(TunerResult &result) {
     for (StringRef kernel : counted)
       if (round < alternatives[kernel].size())
         numbers[kernel] = alternatives[kernel][round];
-    double measuring = (end - begin) / double(rounds - round) - compileSeconds;
+    double measuring = (end - begin) / double(rounds - round) - compileSeconds - loadSeconds;
     Expected<Comparison> times = compareWith(numbers, std::clamp(measuring, leastMeasuring, mostMeasuring));
     if (!times)
       return times.takeError();
@@ -397,11 +407,11 @@ Error KernelTuner::confirm(TunerResult &result) {
         together[kernel.getKey()] = all;
     }
   session.progress.show("tuning: measuring what is kept", rounds + 1, rounds + 2);
-  double seconds = std::clamp(left() / 3 - compileSeconds, leastMeasuring, 2 * mostMeasuring);
+  double seconds = left() / (together.empty() ? 3 : 4); // a part is for what is measured last, and one for its halves
   for (const Numbers &numbers : {single, together}) {
     if (numbers.empty())
       continue;
-    Expected<Comparison> comparison = compareAnew(numbers, seconds);
+    Expected<Comparison> comparison = compareAnew(numbers, measuringIn(seconds));
     if (!comparison)
       return comparison.takeError();
     for (const auto &kernel : numbers) {
@@ -421,8 +431,7 @@ Error KernelTuner::confirm(TunerResult &result) {
 /// at all. Until a run bears it out, the half that gains least is left out.
 Error KernelTuner::confirmTogether(TunerResult &result) {
   while (!chosen.empty()) {
-    double seconds = std::clamp(left() - 2 * compileSeconds, leastMeasuring, 2 * mostMeasuring);
-    Expected<Comparison> comparison = compareAnew(chosen, seconds, /*timesWhole=*/true);
+    Expected<Comparison> comparison = compareAnew(chosen, measuringIn(left() / 2), /*timesWhole=*/true);
     if (!comparison)
       return comparison.takeError();
     result.ratio = comparison->whole;
@@ -431,7 +440,7 @@ Error KernelTuner::confirmTogether(TunerResult &result) {
                     .str());
     if (result.ratio.high < 1)
       return Error::success();
-    keepLargestGains(left() > 0 ? chosen.size() / 2 : 0);
+    keepLargestGains(left() > leastAnew() ? chosen.size() / 2 : 0);
   }
   result.ratio = {};
   return Error::success();
@@ -483,8 +492,10 @@ Expected<TunerResult> KernelTuner::run() {
   Expected<Comparison> same = compare(*planned, *planned, leastMeasuring);
   if (!same)
     return same.takeError();
-  for (const auto &kernel : same->kernels)
+  for (const auto &kernel : same->kernels) {
     plannedSeconds[kernel.getKey()] = kernel.getValue().plannedSeconds;
+    runSeconds += kernel.getValue().plannedSeconds;
+  }
   TunerResult result;
   if (Error error = search(result))
     return error;

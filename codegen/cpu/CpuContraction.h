@@ -260,6 +260,8 @@ Expr wordsOfFixedPoint(const ContractionForm &form);
 
 /// Whether the weight's rows and columns permit Strassen's algorithm.
 bool permitsStrassen(const ContractionForm &form);
+/// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own.
+bool takesStrassen(const ContractionForm &form, const CpuLevel &level);
 /// Whether the product is one that it computes, in whole tiles.
 bool suitsStrassen(const ContractionForm &form);
 /// Places the copies behind what `layout` has.

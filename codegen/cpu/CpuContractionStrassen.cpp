@@ -92,9 +92,11 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-bool ContractionEmission::takesStrassen() const {
-  return f.strassen.at && e.level.addsBesideProducts && lanes == panelWidth && !e.isStage;
+bool cpu::takesStrassen(const ContractionForm &form, const CpuLevel &level) {
+  return form.strassen.at && level.addsBesideProducts && level.lanesOf(32) >= panelWidth;
 }
+
+bool ContractionEmission::takesStrassen() const { return !e.isStage && cpu::takesStrassen(f, e.level); }
 
 bool ContractionEmission::sharesCopies() const {
   if (!takesStrassen() || f.lhs.form != LhsForm::InPlace || !ownsTasks(f))

@@ -48,8 +48,8 @@ private:
 
 static void addTiles(Alternatives &found, const ContractionForm &form, const CpuLevel &level,
                      const TiledExtents &extents) {
-  if (chooseOutputs(form, level) > 1)
-    return; // rows of several outputs have a tile of their own
+  if (chooseOutputs(form, level) > 1 || takesStrassen(form, level))
+    return; // rows of several outputs have a tile of their own, as has Strassen's algorithm
   SmallVector<TileSplit> tiles = listTiles(form, level, extents);
   TileSplit chosen = tiles.front();
   tiles.push_back({.height = chosen.height - 1, .width = chosen.width});
