@@ -17,6 +17,7 @@
 //   concat(slice(x, n to 2n), slice(x, 0 to n)) = slice(reshape(x, [2, n]), 1 to 0) as one dim
 //   concat(-slice(x, n to 2n), slice(x, 0 to n)) = that times [-1, 1]
 //   concat(x, y, z) = concat(concat(x, y), z)      where concat(x, y) is computed anyway
+//   convolution(pad(x)) = convolution(x)           zeros around pixels, with a wider border; weights are finite
 //
 // A value that was split and joined again is written in place where it is one slice. Where each layer reads all layers
 // before it (dense blocks), each concat is a part of the next, so that all are parts of the last one's memory: of many
@@ -479,13 +480,46 @@ private:
   }
 };
 
+/// Whether the pad adds zeros around pixels, of floats [batch, channels, pixels...], and crops nothing.
+bool addsBorder(PadOp pad) {
+  if (pad.getKind() != PadKind::Constant || !isa<FloatType>(getElementType(pad.getX())) || !isSplat(pad.getValue(), 0))
+    return false;
+  SmallVector<Expr> before = getExprs(pad.getLow()), inner = getDims(pad.getX()), outer = getDims(pad.getResult());
+  for (size_t dim = 0; dim < before.size(); ++dim) {
+    auto low = before[dim].asConstant(), high = (outer[dim] - before[dim] - inner[dim]).asConstant();
+    if (!low || !high || *low < 0 || *high < 0 || (dim < 2 && (*low || *high)))
+      return false;
+  }
+  return true;
+}
+
+struct PadIsBorder : OpRewritePattern<ConvolutionOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConvolutionOp op, PatternRewriter &rewriter) const override {
+    auto pad = op.getX().getDefiningOp<PadOp>();
+    if (!pad || !addsBorder(pad) || !llvm::all_of(pad->getUsers(), [&](Operation *reader) {
+          auto other = dyn_cast<ConvolutionOp>(reader);
+          return other && other.getX() == pad.getResult() && !other.getTransposed();
+        }))
+      return rewriter.notifyMatchFailure(op, "no zeros that convolutions alone read");
+    SmallVector<Expr> low = getExprs(op.getLow()), before = getExprs(pad.getLow());
+    for (size_t dim = 0; dim < low.size(); ++dim)
+      low[dim] = low[dim] + before[dim + 2];
+    rewriter.modifyOpInPlace(op, [&] {
+      op.getXMutable().assign(pad.getX());
+      op.setLowAttr(getExprArray(op.getContext(), low));
+    });
+    return success();
+  }
+};
+
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
                  DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, TanhOfSoftplus, DropSelect,
                  DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice,
-                 JoinSlices, NestConcats, RollIsPad, ExchangeHalves>(&getContext());
+                 JoinSlices, NestConcats, RollIsPad, ExchangeHalves, PadIsBorder>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
