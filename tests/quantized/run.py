@@ -403,7 +403,7 @@ class QuantizedTest(unittest.TestCase):
             if (bits, zero) == (8, "floats"):
                 continue  # onnxruntime does not compute it
             rng = np.random.default_rng(zlib.crc32(f"{bits}{zero}{block}".encode()))
-            # Smaller products are folded: their weights are floats in the library.
+            # Smaller weights are floats in the library, those of 8 bits up to 1 MB.
             width, columns = block * int(rng.integers(560 // block, 800 // block)), int(rng.choice([512, 777, 1001]))
             if zero == "none" and block == 16:
                 width -= 5  # the last block is part filled
@@ -414,6 +414,21 @@ class QuantizedTest(unittest.TestCase):
                 for feed in feeds:
                     inputs = [("x", np.float32, list(feed["x"].shape))]
                     self.check(graph.model(inputs, y, np.float32), [feed], exact=False)
+
+    def test_small_weights_of_few_bits(self):
+        """They are stored as the model has them, unless they are smaller still or have 8 bits: those are floats."""
+        for bits, zero, width, columns, is_packed in [(4, "none", 256, 256, True), (4, "packed", 512, 200, True), (2, "packed", 320, 208, True), (4, "none", 128, 128, False), (8, "none", 256, 256, False)]:
+            rng = np.random.default_rng(zlib.crc32(f"{bits}{zero}{width}".encode()))
+            graph, y, _ = self.few_bits(rng, bits, 32, zero, width, columns)
+            model = graph.model([("x", np.float32, ["m", width])], y, np.float32)
+            with self.subTest(bits=bits, zero=zero, width=width, columns=columns):
+                self.check(model, [{"x": rng.normal(size=(rows, width)).astype(np.float32)} for rows in self.ROWS], exact=False)
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder) / "m.onnx"
+                    onnx.save(model, path)
+                    subprocess.run([self.program, "compile", path, "-q", "-o", path.with_suffix(".so")], check=True)
+                    stored = json.loads(path.with_suffix(".json").read_text())["weights"]["bytes"]
+                self.assertEqual(stored < width * columns, is_packed, stored)  # floats have four times as many
 
     def test_precision_of_few_rows(self):
         """Rows in fixed point are as near to the sums as floats, if their numbers differ by orders of magnitude, too."""
