@@ -50,8 +50,8 @@ static Error tune(Session &session, TuneOptions options) {
   if (Error error = takeRunThreads(options.tuner.compile, options.tuner.threads))
     return error;
   std::optional<double> seconds = parseSeconds(options.budget);
-  if (!seconds)
-    return exitError(exitUsage, "--budget=" + options.budget + " is no time",
+  if (!seconds || *seconds <= 0)
+    return exitError(exitUsage, "--budget=" + options.budget + " is no time in which anything can be measured",
                      "a number of seconds, or as 90s, 10m, 1h");
   options.tuner.seconds = *seconds;
   if (options.output.empty())

@@ -29,7 +29,7 @@ static constexpr int64_t keysOfUnit = 64; // a multiple of all tiles' widths
 static constexpr int64_t mostShort = 128; // keys that are known to be so few cost less than a loop to where they end
 static constexpr float hidden = -1e37f, visible = -1e36f;
 
-/// The value that an op makes of `score` by a constant factor or a mask; null for other ops.
+/// The value that an op makes of `score` by a constant factor, a cap or a mask; null for other ops.
 static Value stepOf(Operation *op, Value score, bool &isMask) {
   if (op->getNumResults() != 1)
     return {};
@@ -38,6 +38,8 @@ static Value stepOf(Operation *op, Value score, bool &isMask) {
     isMask = true;
     return select.getCondition() == score ? Value() : result;
   }
+  if (isa<math::TanhOp>(op))
+    return isMask ? Value() : result;
   if (!isa<arith::AddFOp, arith::MulFOp>(op))
     return {};
   Value other = op->getOperand(op->getOperand(0) == score ? 1 : 0);

@@ -285,13 +285,17 @@ Results eval::evalAttention(prim::AttentionOp op, Operands x, Scope &scope) {
   }
   std::vector<double> qs = x[0]->toDoubles(), ks = x[1]->toDoubles(), vs = x[2]->toDoubles(), row(keys);
   double scale = op.getScale().convertToDouble();
+  auto softcap = op.getSoftcap();
   forEachIndex(llvm::ArrayRef(scores).drop_back(), [&](llvm::ArrayRef<int64_t> index, int64_t r) {
     int64_t firstKey = r / q.drop_back().back() * keys;
     for (int64_t j = 0; j != keys; ++j) {
       double s = 0;
       for (int64_t d = 0; d != depth; ++d)
         s += qs[r * depth + d] * ks[(firstKey + j) * depth + d];
-      row[j] = maskScore(s * scale, masks, index, j, op.getMaskedValue());
+      s *= scale;
+      if (softcap)
+        s = softcap->convertToDouble() * std::tanh(s);
+      row[j] = maskScore(s, masks, index, j, op.getMaskedValue());
       if (op.getCausal() && j > index.back())
         row[j] = -std::numeric_limits<double>::infinity();
     }

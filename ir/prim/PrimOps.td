@@ -229,20 +229,22 @@ def Prim_ConvolutionOp : Prim_Op<"convolution", [Pure]> {
 }
 
 def Prim_AttentionOp : Prim_Op<"attention", [Pure]> {
-  let summary = "softmax(q k^T * scale, masked) v";
+  let summary = "softmax(q k^T * scale, capped and masked) v";
   let description = [{
-    q [batch..., i, d], k [batch..., j, d], v [batch..., j, e]; masks broadcast to
+    q [batch..., i, d], k [batch..., j, d], v [batch..., j, e]. With `softcap` c the score is
+    c * tanh(q k^T * scale), which lies between -c and c. Masks broadcast to
     [batch..., i, j] and are applied in order: a float one is added to the score, where
     an i1 one is false the score becomes `masked_score` (-inf if absent). `causal`: query i sees
     keys j <= i. Result [batch..., i, e]. A row whose weights are NaN, as of a
     fully masked row, is NaN unless `zero_masked_rows`, which makes it 0.
   }];
   let arguments = (ins Prim_Tensor:$q, Prim_Tensor:$k, Prim_Tensor:$v, Variadic<Prim_Tensor>:$masks,
-                       F64Attr:$scale, OptionalAttr<F64Attr>:$masked_score, UnitAttr:$causal, UnitAttr:$zero_masked_rows);
+                       F64Attr:$scale, OptionalAttr<F64Attr>:$softcap, OptionalAttr<F64Attr>:$masked_score, UnitAttr:$causal,
+                       UnitAttr:$zero_masked_rows);
   let results = (outs Prim_Tensor:$result);
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`masks` `(` $masks^ `)`)? `scale` $scale (`masked_score` $masked_score^)? (`causal` $causal^)?
-    (`zero_masked_rows` $zero_masked_rows^)? attr-dict `:` functional-type(operands, results)
+    $q `,` $k `,` $v (`masks` `(` $masks^ `)`)? `scale` $scale (`softcap` $softcap^)? (`masked_score` $masked_score^)?
+    (`causal` $causal^)? (`zero_masked_rows` $zero_masked_rows^)? attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
     /// The score where an i1 mask is false.

@@ -19,6 +19,7 @@
 //
 // Rules with constants c, masks m (i1) and a (float):
 //   matmul(q * c, k^T * d) / e        scale = c * d / e
+//   tanh(s) * c                       softcap c; s has no masks
 //   select(m, s, c)                   mask m, masked_score c
 //   select(m, c, s)                   mask not m
 //   s + a                             mask a
@@ -51,6 +52,7 @@ struct Mask {
 struct Scores {
   MatmulOp product;
   double scale = 1;
+  std::optional<double> softcap; // times the hyperbolic tangent of what is scaled
   SmallVector<Mask> masks;
   std::optional<double> maskedScore;
   SmallVector<Expr> batch;         // batch dims at the softmax
@@ -221,7 +223,7 @@ bool AttentionMatch::peel(Value value, Scores &scores) {
       return false;
     if (!scores.masks.empty())
       return refuse("the scores are scaled after a mask");
-    scores.scale *= *factor;
+    (scores.softcap ? *scores.softcap : scores.scale) *= *factor;
     scores.locations.push_back(op->getLoc());
     return true;
   };
@@ -232,6 +234,15 @@ bool AttentionMatch::peel(Value value, Scores &scores) {
   if (auto div = dyn_cast<DivOp>(op)) {
     std::optional<double> divisor = getSplat(div.getB());
     return divisor ? scaled(div.getA(), 1 / *divisor) : refuse("the scale is no constant");
+  }
+  if (auto tanh = dyn_cast<TanhOp>(op)) {
+    if (!peel(tanh.getX(), scores))
+      return false;
+    if (!scores.masks.empty() || scores.softcap)
+      return refuse(scores.softcap ? "the scores are capped twice" : "the scores are capped after a mask");
+    scores.softcap = 1;
+    scores.locations.push_back(op->getLoc());
+    return true;
   }
   if (auto add = dyn_cast<AddOp>(op))
     return peelSum(add, false, scores) || peelSum(add, true, scores);
@@ -389,12 +400,14 @@ void AttentionMatch::rewrite() {
     }
   SmallVector<Expr> dims(found.batch);
   dims.append({getDims(q)[found.batch.size()], getDims(v).back()});
-  FloatAttr masked;
+  FloatAttr softcap, masked;
+  if (found.softcap)
+    softcap = b.getF64FloatAttr(*found.softcap);
   if (found.maskedScore && !isCausal && !std::isinf(*found.maskedScore))
     masked = b.getF64FloatAttr(*found.maskedScore);
   auto unit = [&](bool isSet) { return isSet ? b.getUnitAttr() : UnitAttr(); };
   Value result = AttentionOp::create(b, loc, getTensorType(dims, getElementType(v)), q, k, v, masks,
-                                     b.getF64FloatAttr(found.scale), masked, unit(isCausal), unit(zeroesNan));
+                                     b.getF64FloatAttr(found.scale), softcap, masked, unit(isCausal), unit(zeroesNan));
   if (last->hasAttr(keepsTypeAttr) || found.product->hasAttr(keepsTypeAttr))
     result.getDefiningOp()->setAttr(keepsTypeAttr, b.getUnitAttr());
   if (result.getType() != last.getResult().getType())

@@ -4,12 +4,13 @@
 // a projection are never copied apart. Likewise the result is written in the order of the
 // transpose that joins the heads again, if that is its only reader.
 //
-// The score region scales and masks; a mask that is cheap to compute is computed there.
+// The score region scales, caps and masks; a mask that is cheap to compute is computed there.
 //
 //===----------------------------------------------------------------------===//
 
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -20,7 +21,7 @@ using Exprs = SmallVector<Expr>;
 /// Masks of at most this cost are computed for each score.
 static constexpr int maskOperations = 2, maskReads = 2;
 
-/// scale * dot, then the masks in order.
+/// scale * dot, between the caps, then the masks in order.
 static Value emitScore(FunctionLowering &lowering, prim::AttentionOp op, Body &body, Value dot, const Exprs &at) {
   OpBuilder &b = body.builder;
   auto constant = [&](double value) -> Value {
@@ -28,6 +29,8 @@ static Value emitScore(FunctionLowering &lowering, prim::AttentionOp op, Body &b
   };
   double scale = op.getScale().convertToDouble();
   Value score = scale == 1 ? dot : arith::MulFOp::create(b, body.loc, dot, constant(scale));
+  if (auto cap = op.getSoftcap())
+    score = arith::MulFOp::create(b, body.loc, math::TanhOp::create(b, body.loc, score), constant(cap->convertToDouble()));
   for (Value mask : op.getMasks()) {
     Value element = widen(body, lowering.get(mask).element(body, {at, {}}));
     if (element.getType().isInteger(1))

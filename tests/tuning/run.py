@@ -150,7 +150,7 @@ class MaxAutotune(Case):
 
 class Refused(Case):
     def test_budgets(self):
-        for budget in ("soon", "-1", "99d", "25h"):
+        for budget in ("soon", "-1", "0", "99d", "25h"):
             self.assertIn("is no time", self.run_ptc("tune", self.model, f"--budget={budget}", code=2))
 
     def test_models(self):

@@ -45,7 +45,8 @@ double worstError(const Attention &s, const Tensors &t, const std::vector<float>
           for (int64_t d = 0; d < s.d; ++d)
             dot += double(t.q[size_t(((b * s.i + i) * s.heads + h) * s.d + d)]) *
                    t.k[size_t(((b * s.j + j) * s.heads + h) * s.d + d)];
-          score[size_t(j)] = dot * s.scale + (s.hasMask ? t.mask[size_t((b * s.i + i) * s.j + j)] : 0);
+          double scaled = s.cap ? s.cap * std::tanh(dot * s.scale) : dot * s.scale;
+          score[size_t(j)] = scaled + (s.hasMask ? t.mask[size_t((b * s.i + i) * s.j + j)] : 0);
           best = std::max(best, score[size_t(j)]);
         }
         for (double &x : score)
@@ -92,6 +93,11 @@ TEST_CASE("attention is right for any extents", "[attention]") {
   check({.heads = 2, .i = 1, .j = 300, .d = 64, .e = 64});
 }
 
+TEST_CASE("scores keep between their caps", "[attention]") {
+  check({.heads = 2, .i = 33, .j = 300, .d = 32, .e = 32, .scale = 0.5f, .cap = 3});
+  check({.heads = 1, .i = 70, .j = 70, .d = 16, .e = 16, .isCausal = true, .scale = 2, .cap = 0.5f});
+}
+
 TEST_CASE("causal attention sees keys up to the query", "[attention]") {
   check({.heads = 2, .i = 40, .j = 40, .d = 16, .e = 16, .isCausal = true});
   check({.heads = 1, .i = 300, .j = 310, .d = 16, .e = 16, .isCausal = true, .hasMask = true});
@@ -122,7 +128,7 @@ TEST_CASE("hidden keys that queries leave out have no weight", "[attention]") {
   };
   for (auto &see : isVisible)
     for (float hides : {lowest, -infinity}) {
-      Attention s{.heads = 1, .i = 400, .j = 400, .d = 16, .e = 16, .hasMask = true};
+      Attention s{.heads = 1, .i = 400, .j = 400, .d = 16, .e = 16, .hasMask = true, .cap = hides == lowest ? 2.0f : 0};
       Tensors t = randomTensors(s);
       for (int64_t i = 0; i < s.i; ++i)
         for (int64_t j = 0; j < s.j; ++j)

@@ -227,8 +227,12 @@ std::string Attention::text() const {
     std::string index = "((d0*" + rows + " + " + row + ")*" + H + " + d1)*" + str(size) + " + " + column;
     return load("%v", from, index, type) + "  loop.yield %v : f32\n";
   };
-  std::string score =
-      "  %scale = arith.constant " + std::to_string(scale) + " : f32\n" + "  %scaled = arith.mulf %dot, %scale : f32\n";
+  std::string score = "  %scale = arith.constant " + std::to_string(scale) + " : f32\n";
+  if (cap)
+    score += "  %cap = arith.constant " + std::to_string(cap) + " : f32\n  %inside = arith.mulf %dot, %scale : f32\n" +
+             "  %tanh = math.tanh %inside : f32\n  %scaled = arith.mulf %tanh, %cap : f32\n";
+  else
+    score += "  %scaled = arith.mulf %dot, %scale : f32\n";
   if (hasMask)
     score += load("%m", "%mask", "(d0*" + I + " + d2)*" + J + " + d3", typeMask) +
              "  %masked = arith.addf %scaled, %m : f32\n  loop.yield %masked : f32\n";

@@ -66,12 +66,12 @@ struct Convolution {
   std::string text() const;
 };
 
-/// softmax(scale * q k^T + mask) v for [batch, heads, rows, size] tensors, stored [batch, rows, heads, size].
+/// softmax(scale * q k^T + mask) v, or softmax(cap * tanh(scale * q k^T) + mask) v, for [batch, heads, rows, size] tensors, stored [batch, rows, heads, size].
 struct Attention {
   int64_t batch = 1, heads = 1, i = 1, j = 1, d = 1, e = 1;
   bool isCausal = false, hasMask = false, zeroMaskedRows = false;
   std::string symbolicI, symbolicJ;
-  float scale = 0.125f;
+  float scale = 0.125f, cap = 0; // 0: none
 
   /// Arguments: q, k, v, mask [batch, i, j], o.
   std::string text() const;
