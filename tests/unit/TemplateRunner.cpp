@@ -204,6 +204,7 @@ static const cpu::CpuLevel *getSplitLevel() {
     result.cpu = v3.cpu;
     result.tuneCpu = v3.tuneCpu;
     result.features = v3.features;
+    result.hasScalef = v3.hasScalef;
     return result;
   }();
   return &split;
