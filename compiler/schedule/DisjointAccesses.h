@@ -2,8 +2,7 @@
 #ifndef PTC_COMPILER_SCHEDULE_DISJOINTACCESSES_H
 #define PTC_COMPILER_SCHEDULE_DISJOINTACCESSES_H
 
-#include "compiler/schedule/NodeDims.h"
-#include "llvm/ADT/DenseMap.h"
+#include "compiler/schedule/Footprint.h"
 
 namespace ptc::loop {
 
@@ -17,21 +16,10 @@ public:
   bool areDisjoint(mlir::Operation *a, mlir::Operation *b, mlir::Value buffer);
 
 private:
-  struct Range {
-    int64_t min, max; // of none: min > max
-  };
-  /// Between which values a node's addresses in a buffer lie, modulo a stride.
-  struct Residues {
-    Range read, written;
-  };
-  using Key = std::pair<std::pair<mlir::Operation *, mlir::Value>, int64_t>;
-  Residues getResidues(mlir::Operation *node, mlir::Value buffer, int64_t stride);
-  /// The numbers that are tried.
-  llvm::ArrayRef<int64_t> getStrides(mlir::Operation *node, mlir::Value buffer);
+  Footprint &getFootprint(mlir::Operation *node, mlir::Value buffer);
 
   const SymbolRanges &symbols;
-  llvm::DenseMap<Key, Residues> residues;
-  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Value>, llvm::SmallVector<int64_t>> strides;
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Value>, std::unique_ptr<Footprint>> footprints;
 };
 
 } // namespace ptc::loop

@@ -1,5 +1,6 @@
 #include "compiler/schedule/LaunchUses.h"
 #include "compiler/memory/InPlaceReuse.h"
+#include "compiler/schedule/MergeNodes.h"
 #include "ir/loop/Places.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -24,9 +25,48 @@ bool LaunchUses::dependsOn(LaunchOp later, LaunchOp earlier) {
   SmallVector<Access> before(getAccesses(earlier));
   for (const Access &a : before)
     for (const Access &b : getAccesses(later))
-      if (a.root == b.root && (a.writes || b.writes))
-        return true;
+      if (a.root == b.root && (a.writes || b.writes)) {
+        Footprint &first = getFootprint(earlier, a.root); // which stays where it is
+        if (!first.isApartFrom(getFootprint(later, b.root)))
+          return true;
+      }
   return false;
+}
+
+/// Whether addresses count from somewhere inside of the buffer's root.
+static bool isInPart(Value buffer) {
+  while (auto flatten = buffer.getDefiningOp<FlattenOp>())
+    buffer = flatten.getBuffer();
+  return bool(buffer.getDefiningOp<PartOp>());
+}
+
+Footprint &LaunchUses::getFootprint(LaunchOp launch, Value root) {
+  std::unique_ptr<Footprint> &footprint = footprints[{launch, root}];
+  if (footprint)
+    return *footprint;
+  footprint = std::make_unique<Footprint>();
+  KernelOp kernel = getKernel(launch);
+  llvm::StringMap<Expr> told;
+  for (auto [name, value] : llvm::zip_equal(kernel.getSymbols(), prim::getExprs(launch.getSymbols())))
+    told[cast<StringAttr>(name).getValue()] = value;
+  auto inProgram = [&](Expr expr) { return expr.substitute([&](StringRef symbol) { return told.lookup(symbol); }); };
+  for (auto [buffer, argument] : llvm::zip_equal(launch.getBuffers(), kernel.getBlock().getArguments())) {
+    if (getRoot(program, buffer) != root)
+      continue;
+    if (isInPart(buffer))
+      footprint->addAll();
+    for (Operation *user : argument.getUsers()) {
+      Operation *node = getEnclosingNode(user);
+      if (!isa<LoadOp, StoreOp>(user) || !node || node->getBlock() != &kernel.getBlock()) {
+        footprint->addAll();
+        continue;
+      }
+      SmallVector<Expr> domain = llvm::map_to_vector(getDomain(node), inProgram);
+      auto own = std::make_shared<const SymbolRanges>(getNodeRanges(node, domain, ranges));
+      footprint->add(inProgram(getAddress(user)), isa<StoreOp>(user), own, unsigned(domain.size()));
+    }
+  }
+  return *footprint;
 }
 
 LaunchUses::Around LaunchUses::getAround(ArrayRef<TimedLaunch> row) {

@@ -2,7 +2,7 @@
 #ifndef PTC_COMPILER_SCHEDULE_LAUNCHUSES_H
 #define PTC_COMPILER_SCHEDULE_LAUNCHUSES_H
 
-#include "ir/loop/Loop.h"
+#include "compiler/schedule/Footprint.h"
 
 namespace ptc::loop {
 
@@ -29,11 +29,13 @@ public:
   };
 
   LaunchUses(ProgramOp program, mlir::SymbolTable &kernels)
-      : program(program), kernels(kernels), hints(prim::getSymbolHints(program.getSymbols())) {}
+      : program(program), kernels(kernels), hints(prim::getSymbolHints(program.getSymbols())),
+        ranges(prim::getSymbolRanges(program.getSymbols())) {}
 
   /// In order; the reference is valid until the next call.
   llvm::ArrayRef<Access> getAccesses(LaunchOp launch);
   KernelOp getKernel(LaunchOp launch) { return kernels.lookup<KernelOp>(launch.getKernel()); }
+  /// Whether one of the two writes elements that the other one uses: not those that write parts of a concat.
   bool dependsOn(LaunchOp later, LaunchOp earlier);
   /// What is around some neighbours in a row of launches.
   struct Around {
@@ -55,12 +57,16 @@ public:
   int64_t getBytes(mlir::Value buffer);
 
 private:
+  /// Which elements of the buffer the launch uses.
+  Footprint &getFootprint(LaunchOp launch, mlir::Value root);
   bool isInPlace(mlir::BlockArgument read, mlir::BlockArgument written);
 
   ProgramOp program;
   mlir::SymbolTable &kernels;
   SymbolValues hints;
+  SymbolRanges ranges;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Access>> accesses;
+  llvm::DenseMap<std::pair<mlir::Operation *, mlir::Value>, std::unique_ptr<Footprint>> footprints;
   llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, bool> inPlace;
   llvm::DenseMap<mlir::Value, int64_t> bytes;
 };

@@ -18,6 +18,7 @@
 //   concat(-slice(x, n to 2n), slice(x, 0 to n)) = that times [-1, 1]
 //   concat(x, y, z) = concat(concat(x, y), z)      where concat(x, y) is computed anyway
 //   convolution(pad(x)) = convolution(x)           zeros around pixels, with a wider border; weights are finite
+//   window(pad(x)) = window(x)                     likewise, of what a sum or an extremum does not depend on
 //
 // A value that was split and joined again is written in place where it is one slice. Where each layer reads all layers
 // before it (dense blocks), each concat is a part of the next, so that all are parts of the last one's memory: of many
@@ -480,33 +481,65 @@ private:
   }
 };
 
-/// Whether the pad adds zeros around pixels, of floats [batch, channels, pixels...], and crops nothing.
-bool addsBorder(PadOp pad) {
-  if (pad.getKind() != PadKind::Constant || !isa<FloatType>(getElementType(pad.getX())) || !isSplat(pad.getValue(), 0))
-    return false;
-  SmallVector<Expr> before = getExprs(pad.getLow()), inner = getDims(pad.getX()), outer = getDims(pad.getResult());
-  for (size_t dim = 0; dim < before.size(); ++dim) {
-    auto low = before[dim].asConstant(), high = (outer[dim] - before[dim] - inner[dim]).asConstant();
-    if (!low || !high || *low < 0 || *high < 0 || (dim < 2 && (*low || *high)))
-      return false;
-  }
-  return true;
+/// Whether what `op` reads outside of x is what the pad adds: a convolution's zeros, what a pooling's result does not
+/// depend on.
+bool readsBeyond(Operation *op, Value x, PadOp pad) {
+  if (auto convolution = dyn_cast<ConvolutionOp>(op))
+    return convolution.getX() == x && convolution.getW() != x && !convolution.getTransposed() &&
+           isSplat(pad.getValue(), 0);
+  auto window = dyn_cast<WindowReduceOp>(op);
+  double infinity = std::numeric_limits<double>::infinity();
+  return window && ((window.getKind() == ReduceKind::Sum && isSplat(pad.getValue(), 0)) ||
+                    (window.getKind() == ReduceKind::Max && isSplat(pad.getValue(), -infinity)) ||
+                    (window.getKind() == ReduceKind::Min && isSplat(pad.getValue(), infinity)));
 }
 
-struct PadIsBorder : OpRewritePattern<ConvolutionOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ConvolutionOp op, PatternRewriter &rewriter) const override {
-    auto pad = op.getX().getDefiningOp<PadOp>();
-    if (!pad || !addsBorder(pad) || !llvm::all_of(pad->getUsers(), [&](Operation *reader) {
-          auto other = dyn_cast<ConvolutionOp>(reader);
-          return other && other.getX() == pad.getResult() && !other.getTransposed();
-        }))
-      return rewriter.notifyMatchFailure(op, "no zeros that convolutions alone read");
-    SmallVector<Expr> low = getExprs(op.getLow()), before = getExprs(pad.getLow());
-    for (size_t dim = 0; dim < low.size(); ++dim)
-      low[dim] = low[dim] + before[dim + 2];
+/// Whether all who read `x`, transposed perhaps, do so.
+bool isReadBeyond(Value x, PadOp pad) {
+  return llvm::all_of(x.getUsers(), [&](Operation *reader) {
+    auto transpose = dyn_cast<TransposeOp>(reader);
+    return transpose ? isReadBeyond(transpose.getResult(), pad) : readsBeyond(reader, x, pad);
+  });
+}
+
+/// How many elements the pad adds in front of each of the last `pixels` dims, which have changed places; nothing if it
+/// adds others, or crops.
+std::optional<SmallVector<int64_t>> findBorder(PadOp pad, ArrayRef<int64_t> places, size_t pixels) {
+  SmallVector<Expr> before = getExprs(pad.getLow()), inner = getDims(pad.getX()), outer = getDims(pad.getResult());
+  SmallVector<int64_t> border;
+  for (auto [dim, place] : llvm::enumerate(places)) {
+    auto low = before[place].asConstant(), high = (outer[place] - before[place] - inner[place]).asConstant();
+    bool isPixel = dim + pixels >= places.size();
+    if (!low || !high || *low < 0 || *high < 0 || (!isPixel && (*low || *high)))
+      return std::nullopt;
+    if (isPixel)
+      border.push_back(*low);
+  }
+  return border;
+}
+
+template <typename OpTy> struct PadIsBorder : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op, PatternRewriter &rewriter) const override {
+    auto transpose = op.getX().template getDefiningOp<TransposeOp>();
+    auto pad = (transpose ? transpose.getX() : op.getX()).template getDefiningOp<PadOp>();
+    if (!pad || pad.getKind() != PadKind::Constant || !isa<FloatType>(getElementType(pad.getX())) ||
+        !isReadBeyond(pad.getResult(), pad))
+      return rewriter.notifyMatchFailure(op, "no border that windows alone read");
+    SmallVector<Expr> low = getExprs(op.getLow());
+    auto places = llvm::to_vector(llvm::seq<int64_t>(0, getRank(pad.getX())));
+    if (transpose)
+      places.assign(transpose.getPermutation().begin(), transpose.getPermutation().end());
+    std::optional<SmallVector<int64_t>> border = findBorder(pad, places, low.size());
+    if (!border)
+      return rewriter.notifyMatchFailure(op, "not pixels alone are padded");
+    for (auto [dim, size] : llvm::enumerate(*border))
+      low[dim] = low[dim] + size;
+    Value x = pad.getX();
+    if (transpose)
+      x = TransposeOp::create(rewriter, transpose.getLoc(), x, places);
     rewriter.modifyOpInPlace(op, [&] {
-      op.getXMutable().assign(pad.getX());
+      op.getXMutable().assign(x);
       op.setLowAttr(getExprArray(op.getContext(), low));
     });
     return success();
@@ -516,10 +549,12 @@ struct PadIsBorder : OpRewritePattern<ConvolutionOp> {
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, TanhOfSoftplus, DropSelect,
-                 DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice,
-                 JoinSlices, NestConcats, RollIsPad, ExchangeHalves, PadIsBorder>(&getContext());
+    patterns
+        .add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+             DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, TanhOfSoftplus, DropSelect,
+             DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices,
+             NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>, PadIsBorder<WindowReduceOp>>(
+            &getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -57,7 +57,7 @@ struct TargetTraits {
   bool convertsWeights = true;   // products whose rhs converts a weight of few bits
   bool readsRowsAnywhere = true; // products read rows of lhs that lie in no regular order
   bool groupsInWindows = true;   // small groups of a convolution run along their channels, as depthwise ones
-  bool storesBorders = true;     // convolutions read borders that mirror, repeat or wrap from memory
+  bool storesBorders = true;     // windows read the borders of pads from memory
   bool skipsZeros = true;        // products leave out terms that masks make zero
   int64_t mostStreamedRows = 0;  // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
@@ -109,6 +109,9 @@ public:
   /// Realizes `value`, a view of something computed perhaps: then what it shows, if its elements lie at
   /// affine places there; of one that is read `asRows`, if those of the last dim are whole. The views stay views.
   void realizeBelowViews(mlir::Value value, mlir::Location loc, bool asRows = false);
+  /// Realizes a pad below views for windows, which overlap: one of what kernels make in parts, so that these write it,
+  /// others if they mirror, repeat or wrap.
+  void storeBorders(mlir::Value value);
   /// Realizes unless reading an element again is as cheap as reading a buffer.
   void realizeUnlessCheap(Tensor &tensor, mlir::Location loc, int operations = 0, int reads = 1);
   /// Writes the tensor's elements to `buffer` at positions given by `at`.
@@ -148,6 +151,9 @@ public:
 
 /// Whether the op shows each element of its operand once, at another place: a reshape, a transpose, a roll.
 bool isPermutation(mlir::Operation *op);
+
+/// Where the border of a pad that mirrors, repeats or wraps finds its element in x.
+Expr borderIndex(prim::PadKind kind, Expr at, Expr extent);
 
 /// The 16-bit float that `value`, of f32, widens, which templates read and widen themselves. Other values as they are.
 mlir::Value unwidened(mlir::Value value);

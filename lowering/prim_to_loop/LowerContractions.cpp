@@ -369,27 +369,6 @@ void lowerDepthwise(FunctionLowering &lowering, prim::ConvolutionOp op, const Te
   lowering.set(op.getResult(), lowering.readOf(buffer, elementType));
 }
 
-/// Realizes a pad that mirrors, repeats or wraps below views: windows overlap, and would compute its indices again for
-/// each of their elements. Where a free size is padded, a copy computes each index, too, and is a launch more.
-void storeBorders(FunctionLowering &lowering, Value value, Location loc) {
-  SmallVector<Operation *> views;
-  Value base = value;
-  while (!lowering.get(base).buffer &&
-         isa_and_nonnull<prim::ReshapeOp, prim::TransposeOp, prim::SliceOp>(base.getDefiningOp())) {
-    views.push_back(base.getDefiningOp());
-    base = views.back()->getOperand(0);
-  }
-  auto pad = base.getDefiningOp<prim::PadOp>();
-  if (!pad || pad.getKind() == prim::PadKind::Constant || lowering.get(base).buffer)
-    return;
-  for (auto [from, to] : llvm::zip(prim::getDims(pad.getX()), prim::getDims(pad.getResult())))
-    if (from != to && !to.isConstant())
-      return;
-  lowering.realize(lowering.get(base), loc);
-  for (Operation *view : llvm::reverse(views))
-    lowering.lowerView(view);
-}
-
 /// Realizes bytes of which a value is made, less a zero point, in f32: windows that overlap widen what they share once,
 /// and memory holds a quarter. Whether it is such a value.
 bool storeBytes(FunctionLowering &lowering, Value value, Location loc) {
@@ -420,7 +399,7 @@ bool isOfWindows(prim::ConvolutionOp op, const TargetTraits &target) {
 void lowerConvolution(FunctionLowering &lowering, prim::ConvolutionOp op) {
   Location loc = op.getLoc();
   if (lowering.target.storesBorders)
-    storeBorders(lowering, op.getX(), loc);
+    lowering.storeBorders(op.getX());
   if (isOfWindows(op, lowering.target)) {
     Value x = storeBytes(lowering, op.getX(), loc) ? op.getX() : prepareOperand(lowering, op.getX(), loc);
     Value w = prepareOperand(lowering, op.getW(), loc);

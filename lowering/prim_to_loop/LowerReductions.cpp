@@ -105,6 +105,8 @@ static void lowerArgReduce(FunctionLowering &lowering, prim::ArgReduceOp op) {
 
 /// Domain: [n, c, out..., window...]; what lies outside x is neutral.
 static void lowerWindowReduce(FunctionLowering &lowering, prim::WindowReduceOp op) {
+  if (lowering.target.storesBorders)
+    lowering.storeBorders(op.getX());
   Tensor &x = lowering.get(op.getX());
   lowering.realizeUnlessCheap(x, op.getLoc());
   MLIRContext *context = op.getContext();

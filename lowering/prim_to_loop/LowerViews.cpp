@@ -224,27 +224,6 @@ Tensor lowerSlice(FunctionLowering &lowering, prim::SliceOp op) {
   });
 }
 
-/// Index into x where the border repeats x: edge, reflect, wrap.
-Expr borderIndex(prim::PadKind kind, Expr at, Expr extent) {
-  MLIRContext *context = at.getContext();
-  Expr zero = Expr::constant(context, 0), last = extent - 1;
-  switch (kind) {
-  case prim::PadKind::Edge:
-    return Expr::max(zero, Expr::min(at, last));
-  case prim::PadKind::Wrap:
-    return at.mod(extent);
-  case prim::PadKind::Reflect: {
-    // |at| folded at the end: period 2*(extent-1).
-    Expr period = Expr::max(last * 2, Expr::constant(context, 1));
-    Expr folded = at.mod(period);
-    return Expr::min(folded, period - folded);
-  }
-  case prim::PadKind::Constant:
-    break;
-  }
-  return at;
-}
-
 /// A value under a mask: nothing is read where a condition is negative.
 Value emitMasked(Body &body, ArrayRef<Expr> conditions, ArrayRef<Value> operands, Value other,
                  function_ref<Value()> inner) {

@@ -8,7 +8,7 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
                  Option<"convertsWeights", "converts-weights", "bool", "true", "products convert weights of few bits while they read them: the target's">,
                  Option<"readsRowsAnywhere", "reads-rows-anywhere", "bool", "true", "products read rows that lie in no regular order: the target's">,
                  Option<"groupsInWindows", "groups-in-windows", "bool", "true", "convolutions of small groups are reductions with lanes along all channels: the target's">,
-                 Option<"storesBorders", "stores-borders", "bool", "true", "convolutions read borders that mirror, repeat or wrap from memory: the target's">,
+                 Option<"storesBorders", "stores-borders", "bool", "true", "windows read the borders of pads from memory: the target's">,
                  Option<"skipsZeros", "skips-zeros", "bool", "true", "products leave out terms that causal masks make zero: the target's, and --fp permits it">,
                  Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }

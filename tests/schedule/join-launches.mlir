@@ -49,3 +49,24 @@ loop.program @aliased(%s: !loop.buffer<[256] x f32, <[0]>>, %v: !loop.buffer<[25
   loop.launch @double(%s, %u) symbols [] : !loop.buffer<[256] x f32, <[0]>>, !loop.buffer<[256] x f32, <[0]>>
   loop.launch @double(%v, %t) symbols [] : !loop.buffer<[256] x f32, <[0]>>, !loop.buffer<[256] x f32, <[0]>>
 }
+
+loop.kernel @interleave(%a: !loop.buffer<[256] x f32, <[0]>>, %b: !loop.buffer<[512] x f32, <[0]>>)
+    attributes {arguments_written = array<i64: 1>, parallel = 1 : i64, symbols = ["s0"]} {
+  loop.pointwise [256] {
+    %0 = loop.load %a [d0] : <[256] x f32, <[0]>>
+    loop.store %0, %b [2*d0 + s0] : <[512] x f32, <[0]>>
+  }
+}
+
+// Parts of a concat have nothing to do with each other, the same part has.
+// CHECK-LABEL: loop.program @parts
+// CHECK:         loop.launch @interleave({{.*}}) symbols [0] :
+// CHECK-NEXT:    loop.launch @interleave({{.*}}) symbols [1] {joined} :
+// CHECK-NEXT:    loop.launch @interleave({{.*}}) symbols [0] :
+loop.program @parts(%x: !loop.buffer<[256] x f32, <[0]>>, %v: !loop.buffer<[256] x f32, <[0]>> | %y: !loop.buffer<[512] x f32, <[0]>>)
+    attributes {aliases = array<i64>, guards = [], input_names = ["x", "v"], input_types = [f32, f32], output_names = ["y"],
+                output_types = [f32], symbol_sources = {}, symbols = {}} {
+  loop.launch @interleave(%x, %y) symbols [0] : !loop.buffer<[256] x f32, <[0]>>, !loop.buffer<[512] x f32, <[0]>>
+  loop.launch @interleave(%v, %y) symbols [1] : !loop.buffer<[256] x f32, <[0]>>, !loop.buffer<[512] x f32, <[0]>>
+  loop.launch @interleave(%v, %y) symbols [0] : !loop.buffer<[256] x f32, <[0]>>, !loop.buffer<[512] x f32, <[0]>>
+}
