@@ -108,7 +108,7 @@ TileSplit cpu::chooseTileOfBytes(const ContractionForm &form, const CpuLevel &le
     height = std::min(height, extents.m);
   int64_t ofBlock = std::max<int64_t>(extents.panels / form.blocks.n.asConstant().value_or(1), 1);
   width = std::min(width, ofBlock);
-  if (form.behind.panelUnit % width)
+  if (form.behind.panelUnit > 1 && form.behind.panelUnit % width)
     width = 1;
   return {.height = height, .width = width};
 }

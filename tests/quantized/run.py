@@ -438,9 +438,11 @@ class QuantizedTest(unittest.TestCase):
     def test_rows_of_bytes(self):
         """Where the model permits rows of 8 bits they are that, to the nearest, block by block: as near to the exact
         sums as onnxruntime's, which has such rows, too."""
-        for bits, zero, block in itertools.product((2, 4), ("none", "packed", "floats"), (16, 32, 64, 128, 256)):
+        kinds = [("none", 16), ("none", 32), ("packed", 32), ("floats", 64), ("none", 128), ("packed", 256)]
+        for bits, (zero, block) in itertools.product((2, 4), kinds):
             rng = np.random.default_rng(zlib.crc32(f"bytes{bits}{zero}{block}".encode()))
-            width, columns = block * int(rng.integers(max(560 // block, 2), 1100 // block)), int(rng.choice([512, 777, 1001]))
+            # Bytes of zero points are whole: other weights' rows stay floats.
+            width, columns = 4 * block * int(rng.integers(max(140 // block, 1), max(270 // block, 2))), int(rng.choice([512, 777, 1001]))
             graph, y, weights = self.few_bits(rng, bits, block, zero, width, columns, **self.BYTES)
             w = self.numbers_of(weights, bits, block).T
             feeds = [rng.normal(size=(rows, width)).astype(np.float32) for rows in (1, 2, 3, 7, 40, 130)]
@@ -449,7 +451,7 @@ class QuantizedTest(unittest.TestCase):
             error = lambda found, wanted: np.sqrt(np.square(found - wanted).mean() / np.square(wanted).mean())
             with tempfile.TemporaryDirectory() as folder:
                 options = ["--cpu=x86-64-v2,auto"]
-                for model, inputs in [(free, feeds), *((graph.model([("x", np.float32, list(x.shape))], y, np.float32), [x]) for x in feeds[::2])]:
+                for model, inputs in [(free, feeds), *((graph.model([("x", np.float32, list(x.shape))], y, np.float32), [x]) for x in feeds[::5])]:
                     for level, library in self.libraries(self.compile(folder, model, options=options)):
                         for x in inputs:
                             found, exact, as_bytes = next(iter(library(x=x).values())), x.astype(np.float64) @ w, self.in_bytes(x, block) @ w
