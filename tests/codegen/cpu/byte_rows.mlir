@@ -1,13 +1,13 @@
 // Rows that the model permits to be of 8 bits, by weights of few bits: one digit, by an instruction that adds up four
 // products of bytes, or two of them in 16 bits.
-// RUN: ptc-kernel %s --level=x86-64-v4-vnni-bf16 --emit=llvm | FileCheck %s --check-prefixes=ALL,VNNI
-// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=ALL,V3
-// RUN: ptc-kernel %s --level=aarch64-dotprod --emit=llvm | FileCheck %s --check-prefixes=ALL,DOTPROD
+// RUN: ptc-kernel %s --level=x86-64-v4-vnni-bf16 --emit=llvm | FileCheck %s --check-prefixes=ALL,BYTES,VNNI
+// RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=ALL,BYTES,V3
+// RUN: ptc-kernel %s --level=aarch64-dotprod --emit=llvm | FileCheck %s --check-prefixes=ALL,BYTES,DOTPROD
 // RUN: ptc-kernel %s --level=aarch64 --emit=llvm | FileCheck %s --check-prefixes=ALL,PLAIN
 
 // A block of 32 terms is four words, by the even and by the odd numbers: eight products, and for v3 a sum of their pairs.
 // ALL-LABEL:  define {{.*}} @one_row
-// ALL:        call i32 @llvm.vector.reduce.umax
+// BYTES:      call i32 @llvm.vector.reduce.umax
 // VNNI-COUNT-32: vpdpbusd.512
 // VNNI-NOT:   vpdpbusd
 // V3-COUNT-64: avx2.pmadd.ub.sw
@@ -15,7 +15,7 @@
 // V3:         avx2.pmadd.wd(<16 x i16> {{.*}}, <16 x i16> splat (i16 1))
 // DOTPROD:    neon.sdot
 // PLAIN-NOT:  neon
-// ALL:        sitofp <{{4|8|16}} x i32>
+// BYTES:      sitofp <{{4|8|16}} x i32>
 // ALL:        ret i32
 loop.kernel @one_row(%a: !loop.buffer<[2048] x f32>, %w: !loop.buffer<[2048*1024] x i8>, %s: !loop.buffer<[2048*64] x f32>,
                      %y: !loop.buffer<[2048] x f32>)
