@@ -416,7 +416,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
     for (const RowClass &rows : rowClasses(task)) {
       if (kind == TileKind::Wide && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
-      if (kind == TileKind::FixedPoint && rows.height > mostInFixedPoint)
+      if (fixedPoint == FixedPoint::FewRows && kind == TileKind::FixedPoint && rows.height > mostInFixedPoint)
         continue; // nor do few
       auto emitOne = [&](Value rowTile) {
         Value number = numberOf(task, rows, rowTile), row = firstRowOf(rows, rowTile);
@@ -488,11 +488,11 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   rowUnit = std::max<int64_t>(f.rowUnit() / outputs, 1);
   auto known = [&](Value v) { return i.asConstant(v).value_or(-1); };
   TiledExtents extents(known(m), outputs > 1 ? outputs * outputColumns : known(n), known(k), rowUnit);
+  fixedPoint = chooseFixedPoint();
   chooseSplit(extents);
   findScratch();
   cutForCopies();
   widening = chooseWidening();
-  fixedPoint = chooseFixedPoint();
   hasLongStreams = wantsLongStreams();
   sumsPitch = value(f.scratch.sumsPitch);
   if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
@@ -530,7 +530,10 @@ void ContractionEmission::chooseSplit(const TiledExtents &extents) {
     return;
   }
   std::optional<TileSplit> tunedTile = findTunedTile(f, e.level, extents);
-  split = tunedTile ? *tunedTile : listTiles(f, e.level, extents).front();
+  bool isOfBytes = fixedPoint != FixedPoint::None && f.permitsByteRows();
+  split = tunedTile   ? *tunedTile
+          : isOfBytes ? chooseTileOfBytes(f, e.level, extents)
+                      : listTiles(f, e.level, extents).front();
   findSharedPixels(/*isTuned=*/tunedTile.has_value());
   cutLines();
 }

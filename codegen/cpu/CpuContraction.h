@@ -161,8 +161,8 @@ struct QuadCopies {
   Expr pixelsAt, weightsAt, productsAt, rowSumsAt, columnSumsAt;
 };
 
-/// A task's rows in fixed point, where they are few and the weight's numbers have few bits: words of 32 bits, from a
-/// row to the next `pitch` (CpuContractionFixedPoint.cpp). Null: no level has such.
+/// A task's rows in fixed point, where the weight's numbers have few bits and rows are few or may be bytes: words of 32
+/// bits, from a row to the next `pitch` (CpuContractionFixedPoint.cpp). Null: no level has such.
 struct FixedPointRows {
   Expr at, pitch;
 };
@@ -208,6 +208,8 @@ struct ContractionForm : ContractionShape {
   StrassenCopies strassen;
   MatrixCopies copies;
 
+  /// prim::byteRowsAttr
+  bool permitsByteRows() const;
   /// Whether an instruction adds up the products of a group.
   bool isDot() const { return group > 1 && bits == 0; }
   bool multipliesBytes() const { return isDot() && mlir::isa<mlir::IntegerType>(accumulator); }
@@ -250,11 +252,13 @@ bool sharesPixels(const ContractionForm &form, const CpuLevel &level);
 /// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
 inline constexpr int64_t fewestWidened = 16;
 
-/// Rows of a task that are worth copies in fixed point: three are as fast as floats.
+/// Rows of a task that are worth copies in fixed point of 31 bits: three are as fast as floats.
 inline constexpr int64_t mostInFixedPoint = 2;
 
-/// Whether levels that multiply bytes may take a task's rows as numbers in fixed point.
+/// Whether levels may take a task's rows as numbers in fixed point.
 bool suitsFixedPoint(const ContractionForm &form);
+/// The tile of such products where the model permits rows of bytes.
+TileSplit chooseTileOfBytes(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents);
 /// 32-bit words of a row of such numbers.
 Expr wordsOfFixedPoint(const ContractionForm &form);
 

@@ -84,6 +84,10 @@ enum class Widening { None, ManyRows, All };
 /// Which tasks take their rows in fixed point: those of few rows may be known to a run alone.
 enum class FixedPoint { None, FewRows, All };
 
+/// How weights of few bits are multiplied by bytes: four terms at once, by one instruction on an unsigned and a signed
+/// byte, on signed ones, or on pairs that are added up in 16 bits.
+enum class ByteProducts { None, Dots, SignedDots, Pairs };
+
 /// What a tile multiplies: operands as they are, bytes as 16-bit integers, rows in fixed point.
 enum class TileKind { Plain, Wide, FixedPoint };
 
@@ -339,7 +343,8 @@ struct ContractionEmission {
   mlir::Value zeroSum();
   mlir::Value sumOfLanes(mlir::Value vector);
 
-  // Few rows in fixed point (CpuContractionFixedPoint.cpp).
+  // Rows in fixed point (CpuContractionFixedPoint.cpp).
+  ByteProducts chooseByteProducts() const;
   FixedPoint chooseFixedPoint();
   void fixRows(const ContractionTask &task);
   llvm::SmallVector<mlir::Value> multiplyFixed(const ContractionTask &task, const ContractionTile &tile,

@@ -1,4 +1,4 @@
-//===- CpuContractionFixedPoint.cpp - few rows by weights of few bits -----===//
+//===- CpuContractionFixedPoint.cpp - rows as bytes by weights of few bits ===//
 //
 // Problem. A row by a weight of 4 bits is bound by instructions, not by memory: 16 products take a shift, a look-up and
 // a multiply-add, 64 of them 12 instructions.
@@ -31,6 +31,11 @@
 // which are a transposition of the bytes of q. The copy is made once for a task's rows; its products are those of the
 // tile's panels, some at a time, as registers have room for four sums of each vector.
 //
+// Rows of 8 bits. Where the model permits them (prim::byteRowsAttr) a number has one digit: q = a / s to the nearest
+// integer, |q| <= 127, s the largest |a| of the block by 127. All else stays, but that any number of rows is worth it:
+// a tile's rows share what is taken out of words. Without an instruction that adds up four products of bytes there is
+// one for pairs, whose sums 16 bits hold for `mostWords` words: two products are at most 2 * 15 * 127.
+//
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
@@ -42,17 +47,23 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t digitsOfTerm = 4;
 static constexpr int64_t longestInFixedPoint = 256; // terms of a block, whose sums 32 bits hold two digits at a time of
+static constexpr int64_t mostWords = 4;             // of a weight in one step
 
-/// A record: words before the digits, of which those of the sums' starts are the first.
-static constexpr int64_t scaleWord = digitsOfTerm, sumWord = scaleWord + 1, headWords = 8;
+namespace {
+/// A block of a row: words before the digits, of which those of the sums' starts are the first; all of them.
+struct Record {
+  explicit Record(const ContractionForm &form)
+      : digits(form.permitsByteRows() ? 1 : 4), terms(form.kLoops.back().extent.getValue() * form.group) {}
+  int64_t digits, terms;
+  int64_t scaleWord = digits, sumWord = digits + 1, headWords = digits == 1 ? 4 : 8;
+  int64_t words = terms / 4 * digits + headWords;
+};
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // Which products
 //===----------------------------------------------------------------------===//
-
-static int64_t termsOfRecord(const ContractionForm &form) { return form.kLoops.back().extent.getValue() * form.group; }
 
 bool cpu::suitsFixedPoint(const ContractionForm &form) {
   if ((form.bits != 2 && form.bits != 4) || form.rhs.form != RhsForm::Panels || !form.accumulator.isF32() ||
@@ -61,21 +72,45 @@ bool cpu::suitsFixedPoint(const ContractionForm &form) {
   bool hasRows = form.lhs.form == LhsForm::InPlace || form.lhs.form == LhsForm::PackedRows;
   const KLoop &inner = form.kLoops.back();
   if (!hasRows || !inner.bStride.isConstant(1) || !inner.aStride.isConstant(form.group) || !inner.extent.isConstant() ||
-      termsOfRecord(form) > longestInFixedPoint)
+      Record(form).terms > longestInFixedPoint)
     return false;
-  return form.m.asConstant().value_or(mostInFixedPoint) <= mostInFixedPoint;
+  return form.permitsByteRows() || form.m.asConstant().value_or(mostInFixedPoint) <= mostInFixedPoint;
 }
 
 Expr cpu::wordsOfFixedPoint(const ContractionForm &form) {
-  int64_t terms = termsOfRecord(form);
-  return form.k.floorDiv(terms) * (terms + headWords);
+  Record record(form);
+  return form.k.floorDiv(record.terms) * record.words;
+}
+
+/// One digit is worth it without four products in one instruction, too.
+ByteProducts ContractionEmission::chooseByteProducts() const {
+  if (!e.level.byteDotOf(lanes * 32).empty())
+    return ByteProducts::Dots;
+  if (!f.permitsByteRows())
+    return ByteProducts::None;
+  if (!e.level.signedByteDotOf(lanes * 32).empty())
+    return ByteProducts::SignedDots;
+  return e.level.bytePairsOf(lanes * 32).empty() ? ByteProducts::None : ByteProducts::Pairs;
 }
 
 FixedPoint ContractionEmission::chooseFixedPoint() {
   bool readsNumbers = f.conversion.numbers != WeightConversion::Numbers::Other;
-  if (!f.fixedPoint.at || !readsNumbers || e.level.byteDotOf(lanes * 32).empty())
+  if (!f.fixedPoint.at || !readsNumbers || chooseByteProducts() == ByteProducts::None)
     return FixedPoint::None;
-  return i.asConstant(m) ? FixedPoint::All : FixedPoint::FewRows;
+  return i.asConstant(m) || f.permitsByteRows() ? FixedPoint::All : FixedPoint::FewRows;
+}
+
+/// A step takes words apart for all rows of the tile, whose sums fill half of the registers (multiplyFixed).
+TileSplit cpu::chooseTileOfBytes(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
+  bool isFew = extents.m >= 1 && extents.m <= mostInFixedPoint;
+  int64_t height = level.vectorRegisters > 16 ? 6 : 4, width = isFew ? 4 : 2;
+  if (extents.m >= 1)
+    height = std::min(height, extents.m);
+  int64_t ofBlock = std::max<int64_t>(extents.panels / form.blocks.n.asConstant().value_or(1), 1);
+  width = std::min(width, ofBlock);
+  if (form.behind.panelUnit > 1 && form.behind.panelUnit % width)
+    width = 1;
+  return {.height = height, .width = width};
 }
 
 //===----------------------------------------------------------------------===//
@@ -89,8 +124,9 @@ struct RecordWriter {
   ContractionEmission &c;
   KernelEmitter &e = c.e;
   InvariantBuilder &i = c.i;
+  Record form{c.f};
   Type word = e.builder.getI32Type(), number = e.builder.getF32Type();
-  int64_t terms = termsOfRecord(c.f), group = c.f.group, center = int64_t(1) << (c.f.bits - 1);
+  int64_t terms = form.terms, group = c.f.group, center = int64_t(1) << (c.f.bits - 1);
   VectorType words = VectorType::get(group, word), numbers = VectorType::get(group, number);
 
   Value splat(uint32_t bits) const {
@@ -101,7 +137,12 @@ struct RecordWriter {
   Value digitsOf(Value numbers) const;
   Value sumOfDigits(Value dots, int64_t digit) const;
   void writeHead(Value record, Value dots, Value scale) const;
-  void write(Value from, Value record) const;
+  void writeDigits(Value from, Value record) const;
+  Value bytesOf(Value wholes) const;
+  void writeBytes(Value from, Value record) const;
+  void write(Value from, Value record) const {
+    form.digits == 1 ? writeBytes(from, record) : writeDigits(from, record);
+  }
 };
 
 /// The products of some of a tile's columns: of each row, these vectors.
@@ -113,6 +154,8 @@ struct FixedPointTile {
   int64_t fetchedAhead;
   KernelEmitter &e = c.e;
   InvariantBuilder &i = c.i;
+  Record form{c.f};
+  ByteProducts products = c.chooseByteProducts();
   Type word = e.builder.getI32Type(), number = e.builder.getF32Type();
   int64_t rows = tile.rows.height, bits = c.f.bits, shifts = 8 / bits;
   Value panelStride = c.panelWords(), pitch = c.value(c.f.fixedPoint.pitch);
@@ -121,7 +164,10 @@ struct FixedPointTile {
   Value bytesAhead(Value number) const;
   Value loadWords(Value panels, const TileVector &vector, Value ahead) const;
   Value bytesOf(Value words, int64_t shift) const;
+  Value addProducts(Value bytes, Value digits, Value sum) const;
   SmallVector<Value> addWord(Value panels, Value record, Value ahead, ValueRange sums) const;
+  SmallVector<Value> addWords(Value panels, Value record, Value ahead, int64_t count, ValueRange sums) const;
+  Value widened(Value pairs, Value sum) const;
   Value toFloat(ArrayRef<Value> sums) const;
   Value restOf(const TileVector &vector, ValueRange outer) const;
   SmallVector<Value> multiplyRecord(ArrayRef<Value> outer, Value panels, Value record, Value ahead,
@@ -145,6 +191,7 @@ Value RecordWriter::largest(Value from) const {
 
 /// The digits of a word's terms in the order of the record.
 Value RecordWriter::digitsOf(Value numbers) const {
+  constexpr int64_t digitsOfTerm = 4;
   OpBuilder &b = e.builder;
   Value whole = arith::FPToSIOp::create(b, e.loc, words, math::RoundEvenOp::create(b, e.loc, numbers));
   // Bytes of the sum are digits plus 128.
@@ -165,7 +212,7 @@ Value RecordWriter::digitsOf(Value numbers) const {
 /// Of the sums of each shift.
 Value RecordWriter::sumOfDigits(Value dots, int64_t digit) const {
   Value sum;
-  for (int64_t lane = digit; lane < group; lane += digitsOfTerm) {
+  for (int64_t lane = digit; lane < group; lane += form.digits) {
     Value one = LLVM::ExtractElementOp::create(e.builder, e.loc, dots, scalar(uint32_t(lane)));
     sum = sum ? arith::AddIOp::create(e.builder, e.loc, sum, one).getResult() : one;
   }
@@ -177,17 +224,62 @@ void RecordWriter::writeHead(Value record, Value dots, Value scale) const {
   OpBuilder &b = e.builder;
   auto store = [&](Value value, int64_t at) { e.createStore(value, e.getAddress(record, word, i.constant(at))); };
   Value sum = i.constant(b.getF32FloatAttr(0));
-  for (int64_t digit = digitsOfTerm - 1; digit >= 0; --digit) {
+  for (int64_t digit = form.digits - 1; digit >= 0; --digit) {
     Value centered = sumOfDigits(dots, digit);
     store(arith::SubIOp::create(b, e.loc, scalar(0), centered), digit);
     Value own = arith::SIToFPOp::create(b, e.loc, number, centered);
     sum = createMultiplyAdd(e, sum, i.constant(b.getF32FloatAttr(256)), own);
   }
-  store(scale, scaleWord);
-  store(arith::MulFOp::create(b, e.loc, sum, i.constant(b.getF32FloatAttr(1 / float(center)))), sumWord);
+  store(scale, form.scaleWord);
+  store(arith::MulFOp::create(b, e.loc, sum, i.constant(b.getF32FloatAttr(1 / float(center)))), form.sumWord);
 }
 
-void RecordWriter::write(Value from, Value record) const {
+/// Integers of 8 bits in the order of the record.
+Value RecordWriter::bytesOf(Value wholes) const {
+  OpBuilder &b = e.builder;
+  auto bytes = VectorType::get(group, b.getI8Type());
+  int64_t shifts = 8 / c.f.bits;
+  SmallVector<int32_t> order;
+  for (int64_t shift = 0; shift < shifts; ++shift)
+    for (int64_t term = shift; term < group; term += shifts)
+      order.push_back(int32_t(term));
+  Value narrow = arith::TruncIOp::create(b, e.loc, bytes, wholes);
+  Value turned = LLVM::ShuffleVectorOp::create(b, e.loc, narrow, narrow, order);
+  return LLVM::BitcastOp::create(b, e.loc, VectorType::get(shifts, word), turned);
+}
+
+/// A block of smaller numbers than 2^-100 is as one of that.
+void RecordWriter::writeBytes(Value from, Value record) const {
+  constexpr uint32_t least = (127 - 100) << 23;
+  OpBuilder &b = e.builder;
+  auto real = [&](float value) { return i.constant(b.getF32FloatAttr(value)); };
+  Value bits = arith::MaxUIOp::create(b, e.loc, largest(from), scalar(least)), infinity = scalar(0x7f800000);
+  Value isFinite = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ult, bits, infinity);
+  Value most = LLVM::BitcastOp::create(b, e.loc, number, bits);
+  Value scale = arith::MulFOp::create(b, e.loc, most, real(1.0f / 127));
+  scale =
+      arith::SelectOp::create(b, e.loc, isFinite, scale, LLVM::BitcastOp::create(b, e.loc, number, scalar(0x7fc00000)));
+  Value factor = e.splat(arith::DivFOp::create(b, e.loc, real(127), most), group);
+  Value zero = i.constant(cast<TypedAttr>(b.getZeroAttr(numbers)));
+  Value digits = e.getAddress(record, word, i.constant(form.headWords));
+  auto each = [&](Value at, ValueRange sums) {
+    Value loaded = e.createLoad(number, group, e.getAddress(from, number, at));
+    loaded = arith::SelectOp::create(b, e.loc, isFinite, loaded, zero);
+    Value scaled = arith::MulFOp::create(b, e.loc, loaded, factor);
+    Value whole = arith::FPToSIOp::create(b, e.loc, words, math::RoundEvenOp::create(b, e.loc, scaled));
+    e.createStore(bytesOf(whole), e.getAddress(digits, b.getI8Type(), at));
+    return SmallVector<Value>{arith::AddIOp::create(b, e.loc, sums.front(), whole)};
+  };
+  Value sums = e.createLoop(i.constant(0), i.constant(terms), group, {splat(0)}, each).front();
+  Value sum = LLVM::vector_reduce_add::create(b, e.loc, word, sums);
+  Value start = arith::MulIOp::create(b, e.loc, sum, scalar(uint32_t(-center)));
+  auto store = [&](Value value, int64_t at) { e.createStore(value, e.getAddress(record, word, i.constant(at))); };
+  store(start, 0);
+  store(scale, form.scaleWord);
+  store(arith::SIToFPOp::create(b, e.loc, number, sum), form.sumWord);
+}
+
+void RecordWriter::writeDigits(Value from, Value record) const {
   OpBuilder &b = e.builder;
   Value most = largest(from), infinity = scalar(0x7f800000), mantissa = scalar(23);
   Value isFinite = arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ult, most, infinity);
@@ -199,7 +291,7 @@ void RecordWriter::write(Value from, Value record) const {
   Value factor = e.splat(LLVM::BitcastOp::create(b, e.loc, number, up), group);
   Value zero = i.constant(cast<TypedAttr>(b.getZeroAttr(numbers)));
   Value centers = splat(uint32_t(center) * 0x01010101);
-  Value digits = e.getAddress(record, word, i.constant(headWords));
+  Value digits = e.getAddress(record, word, i.constant(form.headWords));
   SmallVector<Value> dots =
       e.createLoop(i.constant(0), i.constant(terms), group, {splat(0)}, [&](Value at, ValueRange d) {
         Value loaded = e.createLoad(number, group, e.getAddress(from, number, at));
@@ -217,7 +309,7 @@ void ContractionEmission::fixRows(const ContractionTask &task) {
   if (fixedPoint == FixedPoint::FewRows)
     end = i.select(i.compare(arith::CmpIPredicate::sle, task.rows, i.constant(mostInFixedPoint)), end, task.firstRow);
   RecordWriter writer{*this};
-  Expr recordWords = Expr::constant(e.builder.getContext(), writer.terms + headWords);
+  Expr recordWords = Expr::constant(e.builder.getContext(), writer.form.words);
   loop(task.firstRow, end, 1, [&](Value row) {
     RowAddresses addresses = rowAddresses(task, RowClass{.height = 1}, row);
     SmallVector<Value> outer;
@@ -252,7 +344,7 @@ Value FixedPointTile::bytesAhead(Value number) const {
   if (!fetchedAhead)
     return {};
   const ContractionForm &f = c.f;
-  int64_t records = f.k.getValue() / termsOfRecord(f), bytes = f.kLoops.back().extent.getValue() * panelWidth * 4;
+  int64_t records = f.k.getValue() / form.terms, bytes = f.kLoops.back().extent.getValue() * panelWidth * 4;
   Value first = i.constant(records - fetchedAhead / bytes), ahead = i.constant(fetchedAhead);
   Value others = i.mul(panelStride, i.constant((tile.columns.panels - 1) * 4));
   return i.select(i.compare(arith::CmpIPredicate::sge, number, first), i.add(ahead, others), ahead);
@@ -280,8 +372,28 @@ Value FixedPointTile::bytesOf(Value words, int64_t shift) const {
   return arith::XOrIOp::create(e.builder, e.loc, words, splat((1u << (bits - 1)) * 0x01010101)); // the lowest is 0
 }
 
+/// Pairs: in vectors of 16-bit integers, `sum` being null at first.
+Value FixedPointTile::addProducts(Value bytes, Value digits, Value sum) const {
+  if (products == ByteProducts::Dots)
+    return createByteDot(e, bytes, digits, sum);
+  OpBuilder &b = e.builder;
+  int64_t lanes = cast<VectorType>(bytes.getType()).getNumElements();
+  auto type = VectorType::get(lanes * 4, b.getI8Type());
+  Value x = LLVM::BitcastOp::create(b, e.loc, type, bytes), y = LLVM::BitcastOp::create(b, e.loc, type, digits);
+  if (products == ByteProducts::SignedDots) // numbers of few bits have no sign
+    return LLVM::CallIntrinsicOp::create(b, e.loc, sum.getType(), b.getStringAttr(e.level.signedByteDotOf(lanes * 32)),
+                                         ValueRange{sum, x, y})
+        .getResult(0);
+  auto pairs = VectorType::get(lanes * 2, b.getI16Type());
+  Value product =
+      LLVM::CallIntrinsicOp::create(b, e.loc, pairs, b.getStringAttr(e.level.bytePairsOf(lanes * 32)), ValueRange{x, y})
+          .getResult(0);
+  return sum ? arith::AddIOp::create(b, e.loc, sum, product).getResult() : product;
+}
+
 /// Sums lie in the order [row][vector][digit].
 SmallVector<Value> FixedPointTile::addWord(Value panels, Value record, Value ahead, ValueRange sums) const {
+  int64_t digitsOfTerm = form.digits;
   SmallVector<Value> next(sums), words;
   for (const TileVector &vector : vectors)
     words.push_back(loadWords(panels, vector, ahead));
@@ -294,10 +406,32 @@ SmallVector<Value> FixedPointTile::addWord(Value panels, Value record, Value ahe
       for (int64_t at = 0; at < rows * digitsOfTerm; ++at) {
         int64_t row = at / digitsOfTerm, digit = at % digitsOfTerm;
         Value &sum = next[size_t((row * int64_t(vectors.size()) + int64_t(index)) * digitsOfTerm + digit)];
-        sum = createByteDot(e, bytes, e.splat(digits[size_t(at)], vector.lanes), sum);
+        sum = addProducts(bytes, e.splat(digits[size_t(at)], vector.lanes), sum);
       }
     }
   }
+  return next;
+}
+
+Value FixedPointTile::widened(Value pairs, Value sum) const {
+  auto ones = DenseElementsAttr::get(cast<VectorType>(pairs.getType()), APInt(16, 1));
+  return createPairDot(e, pairs, i.constant(cast<TypedAttr>(ones)), sum);
+}
+
+/// At most `mostWords`.
+SmallVector<Value> FixedPointTile::addWords(Value panels, Value record, Value ahead, int64_t count,
+                                            ValueRange sums) const {
+  bool areWide = products != ByteProducts::Pairs;
+  SmallVector<Value> next(sums.size());
+  if (areWide)
+    next.assign(sums.begin(), sums.end());
+  for (int64_t at = 0; at < count; ++at)
+    next = addWord(e.getAddress(panels, word, i.constant(at * panelWidth)),
+                   e.getAddress(record, word, i.constant(at * shifts * form.digits)), ahead, next);
+  if (areWide)
+    return next;
+  for (auto [pairs, sum] : llvm::zip_equal(next, sums))
+    pairs = widened(pairs, sum);
   return next;
 }
 
@@ -305,6 +439,8 @@ SmallVector<Value> FixedPointTile::addWord(Value panels, Value record, Value ahe
 Value FixedPointTile::toFloat(ArrayRef<Value> sums) const {
   OpBuilder &b = e.builder;
   auto type = cast<VectorType>(sums.front().getType());
+  if (form.digits == 1)
+    return arith::SIToFPOp::create(b, e.loc, type.clone(number), sums.front());
   Value eight = i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, APInt(32, 8))));
   auto both = [&](Value low, Value high) {
     Value moved = arith::ShLIOp::create(b, e.loc, high, eight);
@@ -335,24 +471,21 @@ Value FixedPointTile::restOf(const TileVector &vector, ValueRange outer) const {
 
 SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value panels, Value record, Value ahead,
                                                   ValueRange init) const {
-  int64_t words = c.f.kLoops.back().extent.getValue(), together = std::gcd<int64_t>(words, 4);
+  int64_t words = c.f.kLoops.back().extent.getValue(), together = std::gcd<int64_t>(words, mostWords);
+  int64_t digitsOfTerm = form.digits;
   SmallVector<Value> sums, result(init);
   for (int64_t row = 0; row < rows; ++row)
     for (const TileVector &vector : vectors)
       for (int64_t digit = 0; digit < digitsOfTerm; ++digit)
         sums.push_back(e.splat(wordOfRow(record, row, digit, word), vector.lanes));
-  Value digits = e.getAddress(record, word, i.constant(headWords));
-  auto addWords = [&](Value first, ValueRange carried) {
-    SmallVector<Value> next(carried);
-    for (int64_t at = 0; at < together; ++at) {
-      Value number = i.add(first, i.constant(at));
-      next = addWord(e.getAddress(panels, word, i.mul(number, i.constant(panelWidth))),
-                     e.getAddress(digits, word, i.mul(number, i.constant(c.f.group))), ahead, next);
-    }
-    return next;
+  Value digits = e.getAddress(record, word, i.constant(form.headWords));
+  auto addFrom = [&](Value first, ValueRange carried) {
+    return addWords(e.getAddress(panels, word, i.mul(first, i.constant(panelWidth))),
+                    e.getAddress(digits, word, i.mul(first, i.constant(shifts * digitsOfTerm))), ahead, together,
+                    carried);
   };
-  sums = words == together ? addWords(i.constant(0), sums)
-                           : e.createLoop(i.constant(0), i.constant(words), together, sums, addWords);
+  sums = words == together ? addFrom(i.constant(0), sums)
+                           : e.createLoop(i.constant(0), i.constant(words), together, sums, addFrom);
   for (auto [index, vector] : llvm::enumerate(vectors)) {
     Value factor = c.factorOf(task, tile.panel, vector, outer, /*prefetches=*/fetchedAhead > 0);
     Value rest = restOf(vector, outer);
@@ -361,8 +494,8 @@ SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value p
       Value sum = toFloat(ArrayRef(sums).slice(at * digitsOfTerm, digitsOfTerm));
       auto ofRow = [&](int64_t word) { return e.splat(wordOfRow(record, row, word, number), vector.lanes); };
       if (rest)
-        sum = createMultiplyAdd(e, rest, ofRow(sumWord), sum);
-      sum = arith::MulFOp::create(e.builder, e.loc, sum, ofRow(scaleWord));
+        sum = createMultiplyAdd(e, rest, ofRow(form.sumWord), sum);
+      sum = arith::MulFOp::create(e.builder, e.loc, sum, ofRow(form.scaleWord));
       result[at] = createMultiplyAdd(e, sum, factor, result[at]);
     }
   }
@@ -380,7 +513,7 @@ SmallVector<Value> FixedPointTile::multiply(SmallVector<Value> outer, Value numb
   Value upper = outer.empty() ? tile.kUpper : c.value(kLoop.extent);
   Value panelStep = i.mul(c.value(kLoop.bStride), i.constant(panelWidth));
   Value records = c.value(kLoop.bStride.floorDiv(f.kLoops.back().extent));
-  Value recordStep = i.mul(records, i.constant(termsOfRecord(f) + headWords));
+  Value recordStep = i.mul(records, i.constant(form.words));
   return e.createLoop(lower, upper, 1, init, [&](Value k, ValueRange carried) {
     SmallVector<Value> inner(outer);
     inner.push_back(k);
@@ -403,7 +536,8 @@ SmallVector<Value> ContractionEmission::multiplyFixed(const ContractionTask &tas
   Value panels = panelAddress(task, tile.panel, tile.kLower);
   Value local = i.sub(tile.row, task.firstRow);
   Value record = e.getAddress(fixedRows, e.builder.getI32Type(), i.mul(local, value(f.fixedPoint.pitch)));
-  size_t together = size_t(std::max<int64_t>(e.level.vectorRegisters / 2 / (digitsOfTerm * rows), 1));
+  int64_t sumsOfVector = Record(f).digits * rows;
+  size_t together = size_t(std::max<int64_t>(e.level.vectorRegisters / 2 / sumsOfVector, 1));
   for (size_t first = 0; first < vectors.size(); first += together) {
     ArrayRef<TileVector> part = ArrayRef(vectors).slice(first).take_front(together);
     SmallVector<Value> sums;

@@ -19,6 +19,7 @@
 #include "ir/expr/DimName.h"
 #include "ir/loop/ColumnParts.h"
 #include "ir/loop/Winograd.h"
+#include "ir/prim/ByteRows.h"
 #include <numeric>
 
 using namespace mlir;
@@ -474,7 +475,8 @@ static void chooseRhs(ContractionForm &form) {
     // By numbers of its terms that a run makes.
     bool isScaled = form.rhs.panels.getGroup() == 1 && !region.getOps<loop::LoadOp>().empty();
     bool isConverted = form.rhs.panels.getBits() || !form.conversion.besidePanels.empty() || isScaled;
-    form.rhs.form = isConverted && rows && *rows >= manyRows ? RhsForm::PackedConverted : RhsForm::Panels;
+    bool isFewBits = form.rhs.panels.getBits() && form.permitsByteRows() && form.kDims > 1; // multiplied by bytes
+    form.rhs.form = isConverted && !isFewBits && rows && *rows >= manyRows ? RhsForm::PackedConverted : RhsForm::Panels;
     return;
   }
   int64_t alongN = contiguousDim(region, form, form.firstN(), form.firstK());
@@ -567,6 +569,8 @@ BlockDemands::BlockDemands(loop::ContractionOp op)
 ContractionForm::ContractionForm(loop::ContractionOp op)
     : ContractionShape(op), op(op), accumulator(op.getEpilogue().getArgument(0).getType()),
       turns(loop::turnsPixels(op)), behind(op) {}
+
+bool ContractionForm::permitsByteRows() const { return loop::ContractionOp(op)->hasAttr(prim::byteRowsAttr); }
 
 static void chooseLhs(ContractionForm &form) {
   form.lhs.element = chooseLhsElement(form);

@@ -167,7 +167,8 @@ static void splitK(ContractionForm &form) {
   form.blocks.kSize = outer.extent;
   auto k = form.k.asConstant(), extent = outer.extent.asConstant(), m = form.m.asConstant();
   bool isNaturalOrder = outer.dim == form.firstK();
-  if ((form.rhs.isPacked() && !isNaturalOrder) || form.taps.step)
+  bool isOfBytes = form.permitsByteRows() && suitsFixedPoint(form); // short rows and columns
+  if ((form.rhs.isPacked() && !isNaturalOrder) || form.taps.step || isOfBytes)
     return;
   if (!k && form.kLoops.size() == 1) {
     form.blocks.kSize = Expr::constant(context, longestBlock); // whole words
@@ -325,7 +326,8 @@ static void layOutScratch(ContractionForm &form) {
     form.scratch.fillAt = layout.add(form.fillSize() + 16, form.accumulatorBytes());
   if (suitsFixedPoint(form)) {
     form.fixedPoint.pitch = wordsOfFixedPoint(form);
-    form.fixedPoint.at = layout.add(form.fixedPoint.pitch * mostInFixedPoint, 4);
+    Expr rows = form.permitsByteRows() ? form.blocks.rowsMost : Expr::constant(form.op.getContext(), mostInFixedPoint);
+    form.fixedPoint.at = layout.add(form.fixedPoint.pitch * rows, 4);
   }
   ScratchLayout ofMatrix{layout.end}; // no level makes these copies and those that follow
   form.copies = planMatrixCopies(form);

@@ -192,6 +192,15 @@ llvm::StringRef CpuLevel::pairProductOf(int64_t bits) const {
                        : "";
 }
 
+llvm::StringRef CpuLevel::bytePairsOf(int64_t bits) const {
+  if (triple != x86Triple || bits > vectorBits)
+    return "";
+  return bits == 512   ? "llvm.x86.avx512.pmaddubs.w.512"
+         : bits == 256 ? "llvm.x86.avx2.pmadd.ub.sw"
+         : bits == 128 ? "llvm.x86.ssse3.pmadd.ub.sw.128"
+                       : "";
+}
+
 llvm::StringRef CpuLevel::lookUpOf(int64_t bits) const {
   if (triple != x86Triple || bits > vectorBits)
     return "";

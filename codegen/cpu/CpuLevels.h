@@ -39,6 +39,8 @@ struct CpuLevel {
   llvm::StringRef signedByteDotOf(int64_t bits) const;
   llvm::StringRef bf16DotOf(int64_t bits) const;
   llvm::StringRef pairProductOf(int64_t bits) const;
+  /// u8 x s8 products, pairs added up to s16, of which larger sums saturate.
+  llvm::StringRef bytePairsOf(int64_t bits) const;
   /// Bytes are multiplied as pairs of 16-bit integers.
   bool widensBytes() const { return !hasByteDot && !hasSignedByteDot && !pairProductOf(128).empty(); }
   /// Such products as products of sums, which are half as many (CpuContractionWiden.cpp). Units for multiplications are

@@ -30,7 +30,7 @@ static bool hasDotProducts(loop::KernelOp kernel) {
   return result.wasInterrupted();
 }
 
-/// Whether products of few rows by weights of few bits are of bytes where an instruction multiplies these.
+/// Whether products by weights of few bits are of bytes where an instruction multiplies these.
 static bool hasFixedPoint(loop::KernelOp kernel) {
   auto result = kernel->walk([](loop::ContractionOp op) {
     bool hasFewBits = false;
@@ -109,7 +109,7 @@ public:
 
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
   /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
-  /// point, whose products are of bytes, are too few for matrix registers. Strassen's algorithm, which takes 1.01
+  /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which takes 1.01
   /// to 1.1 times as long as plain products where its sums take the units of multiply-adds, has a level of its own.
   llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const override {
     bool hasDots = hasDotProducts(kernel), byVectors = hasDots || hasFixedPoint(kernel);

@@ -4,6 +4,7 @@
 // makes one kernel of it. Products are of integers.
 //
 //===----------------------------------------------------------------------===//
+#include "ir/prim/ByteRows.h"
 #include "lowering/decomp/OnnxOps.h"
 #include "lowering/decomp/Quantized.h"
 #include "lowering/decomp/Windows.h"
@@ -284,7 +285,14 @@ Values matMulNBits(NodeContext &n) {
   Value w =
       n.reshape(n.mul(n.sub(q, n.convertLike(zero, a)), n.convertLike(scale, a)), n.exprs({rows, blocks * block}));
   w = n.sliceAxis(w, 1, n.expr(0), n.expr(width));
+  constexpr int64_t inBytes = 4; // rows may be rounded to 8 bits, block by block
+  bool permitsByteRows = n.integer("accuracy_level", 0) == inBytes;
   Value y = n.matmul(a, n.swapAxes(w, 0, 1));
+  mlir::Operation *product = y ? y.getDefiningOp() : nullptr;
+  while (product && !isa<MatmulOp>(product)) // below the reshape of a vector
+    product = product->getOperand(0).getDefiningOp();
+  if (product && permitsByteRows)
+    product->setDiscardableAttr(byteRowsAttr, n.getBuilder().getUnitAttr());
   return {n.hasInput(5) ? n.add(y, n.input(5)) : y};
 }
 

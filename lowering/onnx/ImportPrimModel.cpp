@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ir/Diagnostics.h"
+#include "ir/prim/ByteRows.h"
 #include "ir/prim/Elements.h"
 #include "ir/prim/GuardNodes.h"
 #include "ir/prim/WeightAttrs.h"
@@ -331,7 +332,7 @@ private:
         llvm::is_contained({prim::MatmulOp::getOperationName(), prim::ConvolutionOp::getOperationName()}, op);
     if ((name == prim::roundedAttr && op == prim::MulOp::getOperationName()) ||
         (name == prim::unroundedAttr && op == prim::ConvertOp::getOperationName()) ||
-        (name == prim::keepsTypeAttr && isProduct)) {
+        ((name == prim::keepsTypeAttr || name == prim::byteRowsAttr) && isProduct)) {
       state.addAttribute(name, builder.getUnitAttr());
       return true;
     }

@@ -28,6 +28,7 @@
 // A concat of products of two values is that of the parts of one product (queries by content and by position).
 //
 //===----------------------------------------------------------------------===//
+#include "ir/prim/ByteRows.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/passes/Passes.h"
 #include "lowering/passes/Patterns.h"
@@ -432,6 +433,8 @@ void Group::build() {
     }
     joint = at == 0 ? MatmulOp::create(b, loc, operands[0], operands[1]).getResult()
                     : putFirstDim(b, loc, ops[0], operands);
+    if (at == 0 && llvm::all_of(ops, [](Operation *op) { return op->hasAttr(byteRowsAttr); }))
+      joint.getDefiningOp()->setAttr(byteRowsAttr, b.getUnitAttr());
   }
   for (auto [number, chain] : llvm::enumerate(chains)) {
     Value end = chain.back()->getResult(0), part = takeParts(b, end.getLoc(), joint, int64_t(number), 1);

@@ -508,7 +508,7 @@ struct LowerPrimToLoop : ptc::impl::LowerPrimToLoopBase<LowerPrimToLoop> {
       if (failed(prim::verifyBoundSymbols(function)) ||
           failed(FunctionLowering(function, builder,
                                   {recurrences, convertsWeights, readsRowsAnywhere, groupsInWindows, storesBorders,
-                                   skipsZeros, mostStreamedRows})
+                                   skipsZeros, takesByteRows, mostStreamedRows})
                      .run()))
         return signalPassFailure();
       function.erase();

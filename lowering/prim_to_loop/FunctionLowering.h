@@ -59,6 +59,7 @@ struct TargetTraits {
   bool groupsInWindows = true;   // small groups of a convolution run along their channels, as depthwise ones
   bool storesBorders = true;     // windows read the borders of pads from memory
   bool skipsZeros = true;        // products leave out terms that masks make zero
+  bool takesByteRows = true;     // rows of products are rounded to 8 bits where the model permits it
   int64_t mostStreamedRows = 0;  // of a lhs, with more of which words of weights have one scale; 0: never mind
 };
 

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ir/expr/DimName.h"
+#include "ir/prim/ByteRows.h"
 #include "ir/prim/Elements.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "lowering/prim_to_loop/NeededTerms.h"
@@ -138,8 +139,8 @@ struct Contraction {
   std::function<Exprs()> resultIndex;
   Exprs resultDims;
   Type elementType;
-  Exprs needed;           // of the node
-  bool keepsType = false; // prim::keepsTypeAttr
+  Exprs needed;                                  // of the node
+  bool keepsType = false, takesByteRows = false; // prim::keepsTypeAttr, prim::byteRowsAttr
 
   Exprs domain() const {
     Exprs all(batch);
@@ -160,6 +161,8 @@ Tensor emitContraction(FunctionLowering &lowering, const Contraction &c, Locatio
                                     int64_t(c.m.size()), int64_t(c.n.size()), int64_t(c.k.size()), needed);
   if (c.keepsType)
     node->setAttr(prim::keepsTypeAttr, b.getUnitAttr());
+  if (c.takesByteRows)
+    node->setAttr(prim::byteRowsAttr, b.getUnitAttr());
   Body lhs = lowering.beginBody(node.getLhs(), domain, loc);
   YieldOp::create(b, loc, widen(lhs, c.lhs(lhs)));
   Body rhs = lowering.beginBody(node.getRhs(), domain, loc);
@@ -237,6 +240,7 @@ void lowerMatmul(FunctionLowering &lowering, prim::MatmulOp op) {
   c.elementType = prim::getElementType(op.getResult());
   if (lowering.target.skipsZeros)
     c.needed = findNeededTerms(op);
+  c.takesByteRows = lowering.target.takesByteRows && op->hasAttr(prim::byteRowsAttr);
   unsigned rows = lead + 1; // batch and m dims together
   Expr n = Expr::dim(op.getContext(), rows), k = Expr::dim(op.getContext(), rows + 1);
   ElementFn lhs = lowering.get(a).element, rhs = lowering.get(b).element;

@@ -9,6 +9,7 @@ def LowerPrimToLoop : Pass<"ptc-lower-prim-to-loop", "::mlir::ModuleOp"> {
                  Option<"readsRowsAnywhere", "reads-rows-anywhere", "bool", "true", "products read rows that lie in no regular order: the target's">,
                  Option<"groupsInWindows", "groups-in-windows", "bool", "true", "convolutions of small groups are reductions with lanes along all channels: the target's">,
                  Option<"storesBorders", "stores-borders", "bool", "true", "windows read the borders of pads from memory: the target's">,
+                 Option<"takesByteRows", "takes-byte-rows", "bool", "true", "products may take their rows as bytes where the model permits it (prim.byte_rows): the target has such, and --fp permits it">,
                  Option<"skipsZeros", "skips-zeros", "bool", "true", "products leave out terms that causal masks make zero: the target's, and --fp permits it">,
                  Option<"mostStreamedRows", "most-streamed-rows", "int64_t", "0", "with more rows only weights whose words have one scale (0: all)">];
 }

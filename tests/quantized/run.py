@@ -383,7 +383,7 @@ class QuantizedTest(unittest.TestCase):
 
     ROWS = (1, 2, 5, 40)  # a tile of one row, of few, and enough to convert the weight beforehand
 
-    def few_bits(self, rng, bits, block, zero, width, columns):
+    def few_bits(self, rng, bits, block, zero, width, columns, graph=None, **attributes):
         """A MatMulNBits and the weights that it reads."""
         blocks = -(-width // block)
         weights = {"q": rng.integers(0, 256, (columns, blocks, block * bits // 8), dtype=np.uint8),
@@ -392,10 +392,129 @@ class QuantizedTest(unittest.TestCase):
             weights["z"] = rng.integers(0, 256, (columns, -(-blocks * bits // 8)), dtype=np.uint8)
         elif zero == "floats":
             weights["z"] = rng.uniform(0, 2**bits, (columns, blocks)).astype(np.float32)
-        graph = Graph()
-        graph.initialisers = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-        y = graph.add("MatMulNBits", ["x", *weights], "com.microsoft", K=width, N=columns, bits=bits, block_size=block)
+        graph = graph or Graph()
+        names = [f"{name}{len(graph.nodes) or ''}" for name in weights]
+        graph.initialisers += [numpy_helper.from_array(value, name) for name, value in zip(names, weights.values())]
+        y = graph.add("MatMulNBits", ["x", *names], "com.microsoft", K=width, N=columns, bits=bits, block_size=block, **attributes)
         return graph, y, weights
+
+    @staticmethod
+    def numbers_of(weights, bits, block):
+        """The weight's rows, exactly."""
+        columns, blocks, _ = weights["q"].shape
+        unpack = lambda x: ((x[..., None] >> np.arange(0, 8, bits, dtype=np.uint8)) & (2**bits - 1)).reshape(*x.shape[:-1], -1)
+        zeros = weights.get("z", np.full((columns, blocks), 2.0 ** (bits - 1), np.float32))
+        if zeros.dtype == np.uint8:
+            zeros = unpack(zeros)[:, :blocks]
+        w = unpack(weights["q"]).astype(np.float64) - zeros.astype(np.float64)[..., None]
+        return (w * weights["s"].astype(np.float64)[..., None]).reshape(columns, blocks * block)
+
+    @staticmethod
+    def in_bytes(x, block):
+        """Rows whose blocks are integers of 8 bits times a scale."""
+        parts = x.reshape(len(x), -1, block)
+        most = np.maximum(np.abs(parts).max(-1, keepdims=True), np.float32(2.0**-100))
+        scale = most * np.float32(1 / np.float32(127))
+        return (np.rint(parts * (np.float32(127) / most)) * scale.astype(np.float64)).reshape(x.shape)
+
+    def compile(self, folder, model, name="m", options=()):
+        path = Path(folder) / f"{name}.onnx"
+        onnx.save(model, path)
+        command = [self.program, "compile", path, "-q", "-j1", *options, "-o", path.with_suffix(".so")]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path.with_suffix(".so")
+
+    def libraries(self, path, threads=1):
+        """At every level that this processor has."""
+        for level in json.loads(path.with_suffix(".json").read_text())["levels"]:
+            try:
+                yield level, ptc.load(path, threads=threads, cpu_level=level)
+            except ptc.Error:
+                continue
+
+    BYTES = dict(accuracy_level=4)
+
+    def test_rows_of_bytes(self):
+        """Where the model permits rows of 8 bits they are that, to the nearest, block by block: as near to the exact
+        sums as onnxruntime's, which has such rows, too."""
+        kinds = [("none", 16), ("none", 32), ("packed", 32), ("floats", 64), ("none", 128), ("packed", 256)]
+        for bits, (zero, block) in itertools.product((2, 4), kinds):
+            rng = np.random.default_rng(zlib.crc32(f"bytes{bits}{zero}{block}".encode()))
+            # Bytes of zero points are whole: other weights' rows stay floats.
+            width, columns = 4 * block * int(rng.integers(max(140 // block, 1), max(270 // block, 2))), int(rng.choice([512, 777, 1001]))
+            graph, y, weights = self.few_bits(rng, bits, block, zero, width, columns, **self.BYTES)
+            w = self.numbers_of(weights, bits, block).T
+            feeds = [rng.normal(size=(rows, width)).astype(np.float32) for rows in (1, 2, 3, 7, 40, 130)]
+            free = graph.model([("x", np.float32, ["m", width])], y, np.float32)
+            session = onnxruntime.InferenceSession(free.SerializeToString(), providers=["CPUExecutionProvider"])
+            error = lambda found, wanted: np.sqrt(np.square(found - wanted).mean() / np.square(wanted).mean())
+            with tempfile.TemporaryDirectory() as folder:
+                options = ["--cpu=x86-64-v2,auto"]
+                for model, inputs in [(free, feeds), *((graph.model([("x", np.float32, list(x.shape))], y, np.float32), [x]) for x in feeds[::5])]:
+                    for level, library in self.libraries(self.compile(folder, model, options=options)):
+                        for x in inputs:
+                            found, exact, as_bytes = next(iter(library(x=x).values())), x.astype(np.float64) @ w, self.in_bytes(x, block) @ w
+                            other = error(session.run(None, {"x": x})[0], exact)
+                            with self.subTest(bits=bits, zero=zero, block=block, width=width, columns=columns, rows=len(x), level=level):
+                                self.assertLess(error(found, as_bytes), 1e-6)
+                                self.assertLess(error(found, exact), max(1.2 * other, 0.01))
+
+    def test_rows_that_are_no_bytes(self):
+        """Without the model's permission, and under strict arithmetic with it, rows are what they are."""
+        rng, width, block = np.random.default_rng(23), 768, 32
+        x = rng.normal(size=(9, width)).astype(np.float32)
+        for attributes, options in [({}, []), (dict(accuracy_level=1), []), (self.BYTES, ["--fp=strict"])]:
+            graph, y, weights = self.few_bits(rng, 4, block, "none", width, 400, **attributes)
+            exact = x.astype(np.float64) @ self.numbers_of(weights, 4, block).T
+            for rows in ("m", 9):
+                with self.subTest(attributes=attributes, options=options, rows=rows), tempfile.TemporaryDirectory() as folder:
+                    model = graph.model([("x", np.float32, [rows, width])], y, np.float32)
+                    for _, library in self.libraries(self.compile(folder, model, options=options)):
+                        np.testing.assert_allclose(next(iter(library(x=x).values())), exact, rtol=1e-5, atol=1e-5)
+
+    def test_extremes_of_rows_of_bytes(self):
+        """Blocks of zeros, of tiny and of huge numbers; an infinity or a NaN spoils its row alone."""
+        rng, width, block = np.random.default_rng(29), 1024, 32
+        graph, y, weights = self.few_bits(rng, 4, block, "packed", width, 512, **self.BYTES)
+        w = self.numbers_of(weights, 4, block).T
+        x = rng.normal(size=(6, width)).astype(np.float32)
+        x[0] = 0
+        x[1, 64:96], x[1, 96:128], x[2] = 0, 1e-38, x[2] * np.float32(1e34)
+        x[3, 5], x[4, 70] = np.inf, np.nan
+        with tempfile.TemporaryDirectory() as folder:
+            for level, library in self.libraries(self.compile(folder, graph.model([("x", np.float32, ["m", width])], y, np.float32))):
+                found = next(iter(library(x=x).values()))
+                with self.subTest(level=level):
+                    self.assertFalse(np.isfinite(found[3:5]).any())
+                    np.testing.assert_array_equal(found[0], 0)
+                    for row in (1, 2, 5):
+                        wanted = (self.in_bytes(x[row:row + 1], block) @ w)[0]
+                        np.testing.assert_allclose(found[row], wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
+
+    def test_joined_rows_of_bytes(self):
+        """Products of one value become one, whose rows are bytes if all permit it; the same by any number of threads."""
+        rng, width, block, columns = np.random.default_rng(31), 512, 32, 384
+        x = rng.normal(size=(70, width)).astype(np.float32)
+        for permits in ((True, True, True), (True, False, True)):
+            graph, all_weights, ys = None, [], []
+            for permitted in permits:
+                graph, y, weights = self.few_bits(rng, 4, block, "none", width, columns, graph, **(self.BYTES if permitted else {}))
+                all_weights.append(self.numbers_of(weights, 4, block).T)
+                ys.append(y)
+            y = graph.add("Concat", ys, axis=1)
+            model = graph.model([("x", np.float32, ["m", width])], y, np.float32)
+            with self.subTest(permits=permits), tempfile.TemporaryDirectory() as folder:
+                path = self.compile(folder, model)
+                for level, library in self.libraries(path):
+                    found = next(iter(library(x=x).values()))
+                    for number, (permitted, w) in enumerate(zip(permits, all_weights)):
+                        part, exact = found[:, number * columns:][:, :columns], x.astype(np.float64) @ w
+                        near = [np.allclose(part, rows @ w, rtol=1e-5, atol=1e-5) for rows in (x.astype(np.float64), self.in_bytes(x, block))]
+                        self.assertTrue(near[1] if all(permits) else near[0] if not permitted else any(near), (level, number))
+                    for threads in (2, 3):
+                        again = ptc.load(path, threads=threads, cpu_level=level)
+                        np.testing.assert_array_equal(next(iter(again(x=x).values())), found)
 
     def test_weights_of_few_bits(self):
         """The sizes of blocks, kinds of zero points and lengths of the sums; rows that are known and that are not."""
