@@ -51,7 +51,7 @@ static Error tune(Session &session, TuneOptions options) {
     return error;
   std::optional<double> seconds = parseSeconds(options.budget);
   if (!seconds || *seconds <= 0)
-    return exitError(exitUsage, "--budget=" + options.budget + " is no time in which anything can be measured",
+    return exitError(exitUsage, "--budget=" + options.budget + " is no time that tuning could take",
                      "a number of seconds, or as 90s, 10m, 1h");
   options.tuner.seconds = *seconds;
   if (options.output.empty())

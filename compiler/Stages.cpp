@@ -71,7 +71,7 @@ static void addLoop(mlir::OpPassManager &passes, const CompileOptions &options, 
   lowering.recurrences = lowering.readsRowsAnywhere = lowering.groupsInWindows = lowering.storesBorders =
       target.weightPanel > 0;
   lowering.skipsZeros = target.weightPanel > 0 && options.fp != "strict" && options.optLevel > 0;
-  lowering.takesByteRows = target.weightPanel > 0 && options.fp != "strict";
+  lowering.takesByteRows = target.weightPanel > 0 && options.fp != "strict" && options.optLevel > 0;
   lowering.mostStreamedRows = target.weightPanel > 0 ? 0 : fewRows;
   passes.addPass(createLowerPrimToLoop(lowering)); // views become index expressions, pointwise chains one node
   passes.addPass(createUnifyExtents()); // before sizes are compared; on loop, where no type rule asks for others

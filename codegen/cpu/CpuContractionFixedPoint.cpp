@@ -495,8 +495,10 @@ SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value p
       auto ofRow = [&](int64_t word) { return e.splat(wordOfRow(record, row, word, number), vector.lanes); };
       if (rest)
         sum = createMultiplyAdd(e, rest, ofRow(form.sumWord), sum);
-      sum = arith::MulFOp::create(e.builder, e.loc, sum, ofRow(form.scaleWord));
-      result[at] = createMultiplyAdd(e, sum, factor, result[at]);
+      // Units of bytes are as large as numbers by 127, those of digits so small that times a weight's they might be 0.
+      Value scaled = arith::MulFOp::create(e.builder, e.loc, form.digits == 1 ? factor : sum, ofRow(form.scaleWord));
+      result[at] = form.digits == 1 ? createMultiplyAdd(e, sum, scaled, result[at])
+                                    : createMultiplyAdd(e, scaled, factor, result[at]);
     }
   }
   return result;

@@ -31,13 +31,16 @@ Error Quantizer::readModel() {
   return makePlan();
 }
 
-Expected<bool> isQuantizedModel(const CompileOptions &options, CompileHooks hooks) {
+Expected<FewBits> findFewBits(const CompileOptions &options, CompileHooks hooks) {
   Compilation compilation(options, hooks);
-  bool found = false;
+  FewBits found;
   Error failed = compilation.runPhase(Phase::Import, [&]() -> Error {
     auto file = onnx_import::ModelFile::open(compilation.getContext(), options.model);
-    found = file && isQuantized(file->proto());
-    return file ? Error::success() : reported();
+    if (!file)
+      return reported();
+    found.ofActivations = isQuantized(file->proto());
+    found.ofRows = options.fp != "strict" && permitsByteRows(file->proto());
+    return Error::success();
   });
   if (failed)
     return std::move(failed);

@@ -71,8 +71,14 @@ private:
   QuantizeReport report;
 };
 
-/// Whether the model of the options rounds activations to 8 or 16 bits.
-llvm::Expected<bool> isQuantizedModel(const CompileOptions &options, CompileHooks hooks);
+/// What a compiled model rounds to few bits.
+struct FewBits {
+  bool ofActivations = false; // 8 or 16, where the model says so
+  bool ofRows = false;        // 8, of products, inside of kernels
+};
+
+/// What the model of the options rounds when it is compiled with them.
+llvm::Expected<FewBits> findFewBits(const CompileOptions &options, CompileHooks hooks);
 
 } // namespace ptc
 

@@ -254,6 +254,14 @@ static Value unpackBits(NodeContext &n, Value bytes, int64_t bits, std::optional
   return n.reshape(numbers, dims);
 }
 
+/// The product's rows may be rounded to 8 bits; `y` is the product, or a reshape of it where a is a vector.
+static void permitByteRows(Value y) {
+  while (auto reshape = y.getDefiningOp<ReshapeOp>())
+    y = reshape.getX();
+  if (auto product = y.getDefiningOp<MatmulOp>())
+    product->setAttr(byteRowsAttr, mlir::UnitAttr::get(product.getContext()));
+}
+
 /// A W^T: W [N, K] is (q - zero) * scale, in blocks along K. q is packed as [N, blocks, bytes].
 Values matMulNBits(NodeContext &n) {
   Value a = n.input(0), packed = n.input(1), scales = n.input(2), zeros = n.optionalInput(3);
@@ -285,14 +293,10 @@ Values matMulNBits(NodeContext &n) {
   Value w =
       n.reshape(n.mul(n.sub(q, n.convertLike(zero, a)), n.convertLike(scale, a)), n.exprs({rows, blocks * block}));
   w = n.sliceAxis(w, 1, n.expr(0), n.expr(width));
-  constexpr int64_t inBytes = 4; // rows may be rounded to 8 bits, block by block
-  bool permitsByteRows = n.integer("accuracy_level", 0) == inBytes;
   Value y = n.matmul(a, n.swapAxes(w, 0, 1));
-  mlir::Operation *product = y ? y.getDefiningOp() : nullptr;
-  while (product && !isa<MatmulOp>(product)) // below the reshape of a vector
-    product = product->getOperand(0).getDefiningOp();
-  if (product && permitsByteRows)
-    product->setDiscardableAttr(byteRowsAttr, n.getBuilder().getUnitAttr());
+  constexpr int64_t inBytes = 4; // rows may be rounded to 8 bits, block by block
+  if (n.integer("accuracy_level", 0) == inBytes)
+    permitByteRows(y);
   return {n.hasInput(5) ? n.add(y, n.input(5)) : y};
 }
 

@@ -328,11 +328,11 @@ private:
                     Location where) {
     StringRef name = attribute.name();
     StringRef op = record.getStringRef();
-    bool isProduct =
-        llvm::is_contained({prim::MatmulOp::getOperationName(), prim::ConvolutionOp::getOperationName()}, op);
+    bool isMatmul = op == prim::MatmulOp::getOperationName();
+    bool isProduct = isMatmul || op == prim::ConvolutionOp::getOperationName();
     if ((name == prim::roundedAttr && op == prim::MulOp::getOperationName()) ||
         (name == prim::unroundedAttr && op == prim::ConvertOp::getOperationName()) ||
-        ((name == prim::keepsTypeAttr || name == prim::byteRowsAttr) && isProduct)) {
+        (name == prim::keepsTypeAttr && isProduct) || (name == prim::byteRowsAttr && isMatmul)) {
       state.addAttribute(name, builder.getUnitAttr());
       return true;
     }

@@ -30,7 +30,8 @@ static Value emitScore(FunctionLowering &lowering, prim::AttentionOp op, Body &b
   double scale = op.getScale().convertToDouble();
   Value score = scale == 1 ? dot : arith::MulFOp::create(b, body.loc, dot, constant(scale));
   if (auto cap = op.getSoftcap())
-    score = arith::MulFOp::create(b, body.loc, math::TanhOp::create(b, body.loc, score), constant(cap->convertToDouble()));
+    score =
+        arith::MulFOp::create(b, body.loc, math::TanhOp::create(b, body.loc, score), constant(cap->convertToDouble()));
   for (Value mask : op.getMasks()) {
     Value element = widen(body, lowering.get(mask).element(body, {at, {}}));
     if (element.getType().isInteger(1))

@@ -99,18 +99,36 @@ static int countNested(const GraphProto &graph, bool isNested) {
 /// QuantizeLinear and DynamicQuantizeLinear, QLinear..., and those of onnxruntime. "DequantizeLinear" has no capital Q.
 static bool roundsActivations(const NodeProto &node) {
   StringRef type = node.op_type();
-  if (type.contains("Quantize") || type.starts_with("QLinear") || type == "QGemm" || type == "QAttention")
-    return true;
-  return any_of(node.attribute(), [](const onnx::AttributeProto &attribute) {
-    auto isWithin = [](const GraphProto &graph) { return any_of(graph.node(), roundsActivations); };
-    return (attribute.has_g() && isWithin(attribute.g())) || any_of(attribute.graphs(), isWithin);
+  return type.contains("Quantize") || type.starts_with("QLinear") || type == "QGemm" || type == "QAttention";
+}
+
+static bool roundsRows(const NodeProto &node) {
+  constexpr int64_t inBytes = 4;
+  return node.op_type() == "MatMulNBits" && any_of(node.attribute(), [](const onnx::AttributeProto &attribute) {
+           return attribute.name() == "accuracy_level" && attribute.i() == inBytes;
+         });
+}
+
+using NodeTest = bool(const NodeProto &);
+
+/// Whether the test is true of one of the nodes, or of one in their graphs.
+template <typename Nodes> static bool anyNode(const Nodes &nodes, NodeTest &test) {
+  return any_of(nodes, [&](const NodeProto &node) {
+    auto isWithin = [&](const GraphProto &graph) { return anyNode(graph.node(), test); };
+    return test(node) || any_of(node.attribute(), [&](const onnx::AttributeProto &attribute) {
+             return (attribute.has_g() && isWithin(attribute.g())) || any_of(attribute.graphs(), isWithin);
+           });
   });
 }
 
-bool isQuantized(const onnx::ModelProto &model) {
-  return any_of(model.graph().node(), roundsActivations) ||
-         any_of(model.functions(), [](const auto &function) { return any_of(function.node(), roundsActivations); });
+static bool anyNode(const onnx::ModelProto &model, NodeTest &test) {
+  return anyNode(model.graph().node(), test) ||
+         any_of(model.functions(), [&](const auto &function) { return anyNode(function.node(), test); });
 }
+
+bool isQuantized(const onnx::ModelProto &model) { return anyNode(model, roundsActivations); }
+
+bool permitsByteRows(const onnx::ModelProto &model) { return anyNode(model, roundsRows); }
 
 namespace {
 class Planner {

@@ -44,6 +44,8 @@ std::optional<QuantizationPlan> planQuantization(mlir::MLIRContext &context, con
 llvm::StringMap<const onnx::TensorProto *> findConstants(const onnx::GraphProto &graph);
 /// Whether anything in the model rounds activations to 8 or 16 bits. Weights that are stored so alone do not count.
 bool isQuantized(const onnx::ModelProto &model);
+/// Whether a product of the model lets its rows be rounded to 8 bits (MatMulNBits of accuracy_level 4).
+bool permitsByteRows(const onnx::ModelProto &model);
 
 /// An operator of ONNX's own domain.
 bool isOnnxOp(const onnx::NodeProto &node, llvm::StringRef type);

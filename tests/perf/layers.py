@@ -4,7 +4,8 @@
     build/venv/bin/python tests/perf/compare.py --folder build/layers --folder build/layers/between --filter '^(layers|between)/' --threads 1
 
 Their inputs are as a caller has them, channels first. The folder `between` in it has convolutions and pools between two
-1x1 convolutions besides, where layouts are the compiler's own; `operators` some of each other operator (operators.py).
+1x1 convolutions besides, where layouts are the compiler's own; `operators` some of each other operator (operators.py); `few_bits` weights
+of 2 and 4 bits, whose rows may be 8-bit numbers (accuracy_level 4) or, in those named `exact`, may not.
 """
 
 import argparse
@@ -57,6 +58,10 @@ LAYERS = {
     "gemm_transposed": ("Gemm", (384, 256), (512, 384), {"transA": 1, "transB": 1}),
 }
 
+# K, N, rows, bits, terms of a block
+FEW_BITS = [(2048, 2048, rows, 4, block) for rows in (1, 2, 8, 128) for block in (32, 128)]
+FEW_BITS += [(2048, 2048, 8, 2, 64), (4096, 11008, 1, 4, 32), (4096, 11008, 32, 4, 32)]
+
 
 def weight(name, *dims):
     return numpy_helper.from_array((RNG.standard_normal(dims) / 10).astype(np.float32), name)
@@ -84,15 +89,32 @@ def write(folder, name, operator, dims, weights, attributes):
     save(folder / "between" / f"{name}.onnx", nodes, (dims[0], 16, *dims[2:]), own + around)
 
 
+def write_few_bits(folder, terms, columns, rows, bits, block):
+    blocks = -(-terms // block)
+    weights = [numpy_helper.from_array(RNG.integers(0, 256, (columns, blocks, block * bits // 8), dtype=np.uint8), "w"),
+               numpy_helper.from_array(RNG.uniform(1e-4, 2e-3, (columns, blocks)).astype(np.float32), "scales")]
+    for suffix, permission in ("", {"accuracy_level": 4}), ("_exact", {}):
+        name = f"{rows}x{terms}x{columns}_{bits}_bits_by_{block}{suffix}"
+        node = helper.make_node("MatMulNBits", ["x", "w", "scales"], ["y"], name=name, domain="com.microsoft", K=terms, N=columns, bits=bits,
+                                block_size=block, **permission)
+        values = [helper.make_tensor_value_info(value, TensorProto.FLOAT, dims) for value, dims in (("x", (rows, terms)), ("y", (rows, columns)))]
+        graph = helper.make_graph([node], name, values[:1], values[1:], weights)
+        opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), folder / f"{name}.onnx")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     (folder / "between").mkdir(parents=True, exist_ok=True)
-    (folder / "operators").mkdir(exist_ok=True)
+    for inner in ("operators", "few_bits"):
+        (folder / inner).mkdir(exist_ok=True)
     for name, layer in LAYERS.items():
         write(folder, name, *layer)
     operators.write(folder / "operators")
+    for layer in FEW_BITS:
+        write_few_bits(folder / "few_bits", *layer)
 
 
 if __name__ == "__main__":

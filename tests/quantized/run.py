@@ -480,7 +480,7 @@ class QuantizedTest(unittest.TestCase):
         w = self.numbers_of(weights, 4, block).T
         x = rng.normal(size=(6, width)).astype(np.float32)
         x[0] = 0
-        x[1, 64:96], x[1, 96:128], x[2] = 0, 1e-38, x[2] * np.float32(1e34)
+        x[1, 64:96], x[1, 96:128], x[2] = 0, 1e-38, x[2] * np.float32(1e37)
         x[3, 5], x[4, 70] = np.inf, np.nan
         with tempfile.TemporaryDirectory() as folder:
             for level, library in self.libraries(self.compile(folder, graph.model([("x", np.float32, ["m", width])], y, np.float32))):
@@ -491,6 +491,18 @@ class QuantizedTest(unittest.TestCase):
                     for row in (1, 2, 5):
                         wanted = (self.in_bytes(x[row:row + 1], block) @ w)[0]
                         np.testing.assert_allclose(found[row], wanted, rtol=1e-5, atol=1e-6 * np.abs(wanted).max())
+
+    def test_verifying_rows_of_bytes(self):
+        """`ptc verify` expects what they are rounded to; --fp=strict rounds none, and is held to what floats are."""
+        rng = np.random.default_rng(37)
+        graph, y, _ = self.few_bits(rng, 4, 32, "none", 512, 384, **self.BYTES)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "m.onnx"
+            onnx.save(graph.model([("x", np.float32, [5, 512])], y, np.float32), path)
+            for flags, code in ([], 0), (["--per-node"], 0), (["--fp=strict"], 0), (["--rtol=1e-3"], 1):
+                with self.subTest(flags=flags):
+                    done = subprocess.run([self.program, "verify", path, *flags], capture_output=True, text=True)
+                    self.assertEqual(done.returncode, code, done.stdout + done.stderr)
 
     def test_joined_rows_of_bytes(self):
         """Products of one value become one, whose rows are bytes if all permit it; the same by any number of threads."""

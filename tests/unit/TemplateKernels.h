@@ -66,7 +66,8 @@ struct Convolution {
   std::string text() const;
 };
 
-/// softmax(scale * q k^T + mask) v, or softmax(cap * tanh(scale * q k^T) + mask) v, for [batch, heads, rows, size] tensors, stored [batch, rows, heads, size].
+/// softmax(scale * q k^T + mask) v, or softmax(cap * tanh(scale * q k^T) + mask) v, for [batch, heads, rows, size]
+/// tensors, stored [batch, rows, heads, size].
 struct Attention {
   int64_t batch = 1, heads = 1, i = 1, j = 1, d = 1, e = 1;
   bool isCausal = false, hasMask = false, zeroMaskedRows = false;
