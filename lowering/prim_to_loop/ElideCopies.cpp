@@ -6,7 +6,9 @@
 //   pointwise [n0, n1] { store(load B[d0, d1], C[d1, d0 + 64]) }
 //
 // A copy into a part of memory, as rounds of a loop stack images, may also turn an image's channels to the end, where
-// convolutions write them anyway.
+// convolutions write them anyway. A copy may show several of B's dims as one, as the values of an image that a concat
+// takes in a row: load B[floordiv(d0, 40), mod(d0, 40)]. Its writers then count along C's dim, C[40 * i0 + i1]. Who
+// reads B by its dims needs them apart, and B stays.
 //
 // If B is an intermediate of the program, nothing needs B itself: every access
 // B[i0, i1] becomes C[i1, i0 + 64] and the copy is dropped. That makes concat a Nop
@@ -44,21 +46,52 @@ namespace ptc {
 
 namespace {
 
-/// B and C of a copy; C's index i is B's index permutation[i] (or none: -1) times signs[i] plus offsets[i].
+/// One of B's dims in a number that counts several of them.
+struct Digit {
+  int64_t dim;
+  Expr stride;
+};
+
+/// start + the sum of B's indices, each times its stride.
+struct Number {
+  Expr start;
+  SmallVector<Digit, 2> digits;
+
+  Expr at(ArrayRef<Expr> indices) const {
+    Expr sum = start;
+    for (const Digit &digit : digits)
+      sum = indices[digit.dim] * digit.stride + sum;
+    return sum;
+  }
+  bool counts(int64_t dim) const {
+    return llvm::any_of(digits, [&](const Digit &digit) { return digit.dim == dim; });
+  }
+};
+
+/// B and C of a copy; C's index i is numbers[i] of B's indices times signs[i] plus offsets[i].
 struct Copy {
   BufferOp from;
   Value to;
-  SmallVector<int64_t> permutation, signs;
+  SmallVector<Number> numbers;
+  SmallVector<int64_t> signs;
   SmallVector<Expr> offsets;
+
+  /// Several of B's dims are one of C's, or one runs from its end.
+  bool hasOtherDims() const {
+    return llvm::any_of(numbers,
+                        [](const Number &number) { return number.digits.size() > 1 || !number.start.isConstant(0); });
+  }
 
   /// C is as B, but for dims of 1.
   bool isWhole() const {
     int64_t last = -1;
-    for (auto [dim, sign, offset] : llvm::zip(permutation, signs, offsets)) {
-      if (!offset.isConstant(0) || sign != 1 || (dim >= 0 && dim < last))
+    for (auto [number, sign, offset] : llvm::zip(numbers, signs, offsets)) {
+      if (!offset.isConstant(0) || sign != 1 || (!number.digits.empty() && number.digits.front().dim < last))
         return false;
-      last = std::max(last, dim);
+      last = number.digits.empty() ? last : number.digits.front().dim;
     }
+    if (hasOtherDims())
+      return false;
     auto count = [](Value buffer) { return cast<BufferType>(buffer.getType()).getElementCount(); };
     return count(to) == count(BufferOp(from).getResult());
   }
@@ -87,30 +120,62 @@ std::optional<ShiftedDim> matchShiftedDim(Expr expr, unsigned rank) {
   return ShiftedDim{-1, 1, expr};
 }
 
-/// The dims of B that the copy's domain runs along, in its order: B's own, or where C is a part those of B's one image,
-/// channels last. Elsewhere B keeps its order: other passes rely on it.
-std::optional<SmallVector<int64_t>> matchOrder(LoadOp load, ArrayRef<Expr> domain, bool isPart) {
+/// What each dim of the copy's domain counts: B's dims, all of them in B's order, or one from its end.
+std::optional<SmallVector<Number>> matchNumbers(LoadOp load, ArrayRef<Expr> domain) {
   SmallVector<Expr> shape = cast<BufferType>(load.getBuffer().getType()).getShape();
-  auto isInOrder = [&](ArrayRef<int64_t> order) {
-    SmallVector<Expr> indices(shape.size(), Expr::constant(load.getContext(), 0));
-    for (auto [dim, place] : llvm::enumerate(order)) {
-      if (domain[dim] != shape[place])
-        return false;
-      indices[place] = Expr::symbol(load.getContext(), dimName(dim));
+  SmallVector<Expr> indices = prim::getExprs(load.getIndices());
+  Expr zero = Expr::constant(load.getContext(), 0), one = Expr::constant(load.getContext(), 1);
+  SmallVector<Number> result;
+  size_t next = 0;
+  for (auto [k, extent] : llvm::enumerate(domain)) {
+    Number number{zero, {}};
+    Expr counted = one, dim = Expr::symbol(load.getContext(), dimName(unsigned(k)));
+    for (; next < shape.size() && (number.digits.empty() || counted != extent); ++next) {
+      bool isOne = shape[next].isConstant(1);
+      if (extent.isConstant(1) && !isOne)
+        break; // the dim is none of B's
+      counted = counted * shape[next];
+      if (extent.isConstant(1) || !isOne)
+        number.digits.push_back({int64_t(next), one});
     }
-    return llvm::all_of(llvm::zip(prim::getExprs(load.getIndices()), indices, shape), [](auto each) {
-      auto [index, wanted, dim] = each;
-      return index == wanted || dim.isConstant(1);
-    });
-  };
-  auto order = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
-  if (domain.size() == shape.size() && isInOrder(order))
-    return order;
-  if (!isPart || shape.size() < 3 || domain.size() + 1 != shape.size() || !shape.front().isConstant(1))
+    if (counted != extent)
+      return std::nullopt;
+    bool isTurned =
+        number.digits.size() == 1 && !extent.isConstant(1) && indices[number.digits.front().dim] == extent - one - dim;
+    if (isTurned)
+      number = {extent - one, {{number.digits.front().dim, zero - one}}};
+    Expr stride = one;
+    for (Digit &digit : llvm::reverse(number.digits)) {
+      if (isTurned || extent.isConstant(1))
+        break;
+      Expr size = shape[digit.dim], above = dim.floorDiv(stride);
+      if (indices[digit.dim] != (stride * size == extent ? above : above.mod(size)))
+        return std::nullopt;
+      digit.stride = stride;
+      stride = stride * size;
+    }
+    result.push_back(std::move(number));
+  }
+  bool isAll = llvm::all_of(ArrayRef(shape).drop_front(next), [](Expr dim) { return dim.isConstant(1); });
+  return isAll ? std::optional(result) : std::nullopt;
+}
+
+/// The same where C is a part: B's one image may be read with its channels last. Elsewhere B keeps its order: other
+/// passes rely on it.
+std::optional<SmallVector<Number>> matchChannelsLast(LoadOp load, ArrayRef<Expr> domain) {
+  SmallVector<Expr> shape = cast<BufferType>(load.getBuffer().getType()).getShape();
+  SmallVector<Expr> indices = prim::getExprs(load.getIndices());
+  if (shape.size() < 3 || domain.size() + 1 != shape.size() || !shape.front().isConstant(1))
     return std::nullopt;
-  order.erase(order.begin());
-  std::rotate(order.begin(), order.begin() + 1, order.end());
-  return isInOrder(order) ? std::optional(order) : std::nullopt;
+  SmallVector<Number> result;
+  for (auto [k, extent] : llvm::enumerate(domain)) {
+    size_t place = k + 1 == domain.size() ? 1 : k + 2;
+    if (extent != shape[place] ||
+        (indices[place] != Expr::symbol(load.getContext(), dimName(unsigned(k))) && !extent.isConstant(1)))
+      return std::nullopt;
+    result.push_back({Expr::constant(load.getContext(), 0), {{int64_t(place), Expr::constant(load.getContext(), 1)}}});
+  }
+  return result;
 }
 
 std::optional<Copy> matchCopy(PointwiseOp node) {
@@ -126,8 +191,10 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
   if (!copy.from || copy.from.getResult() == copy.to)
     return std::nullopt;
   SmallVector<Expr> domain = getDomain(node);
-  auto order = matchOrder(load, domain, isa_and_nonnull<PartOp>(copy.to.getDefiningOp()));
-  if (!order)
+  auto numbers = matchNumbers(load, domain);
+  if (!numbers && isa_and_nonnull<PartOp>(copy.to.getDefiningOp()))
+    numbers = matchChannelsLast(load, domain);
+  if (!numbers)
     return std::nullopt;
   SmallVector<bool> used(domain.size());
   for (Expr index : prim::getExprs(store.getIndices())) {
@@ -136,7 +203,7 @@ std::optional<Copy> matchCopy(PointwiseOp node) {
       return std::nullopt;
     if (match->dim >= 0)
       used[match->dim] = true;
-    copy.permutation.push_back(match->dim >= 0 ? (*order)[match->dim] : -1);
+    copy.numbers.push_back(match->dim >= 0 ? (*numbers)[match->dim] : Number{Expr::constant(node.getContext(), 0), {}});
     copy.signs.push_back(match->sign);
     copy.offsets.push_back(match->offset);
   }
@@ -167,8 +234,8 @@ bool isReadBehind(Value from, PointwiseOp node) {
 
 SmallVector<Expr> mapIndices(const Copy &copy, ArrayRef<Expr> at) {
   SmallVector<Expr> mapped;
-  for (auto [from, sign, offset] : llvm::zip(copy.permutation, copy.signs, copy.offsets))
-    mapped.push_back(from < 0 ? offset : at[from] * sign + offset);
+  for (auto [number, sign, offset] : llvm::zip(copy.numbers, copy.signs, copy.offsets))
+    mapped.push_back(number.at(at) * sign + offset);
   return mapped;
 }
 
@@ -196,6 +263,15 @@ void redirectAccess(Operation *user, const Copy &copy) {
 bool takesFinal(Operation *user, Value buffer) {
   auto recurrence = dyn_cast<RecurrenceOp>(user);
   return recurrence && llvm::is_contained(recurrence.getFinals(), buffer);
+}
+
+/// Whether one of B's users needs its dims apart: it reads B, or writes it otherwise than point by point.
+bool needsDimsApart(Value from, PointwiseOp node) {
+  return llvm::any_of(from.getUsers(), [&](Operation *user) {
+    Operation *outer = user->getParentOp();
+    return outer != node && !isa<TapOp>(user) &&
+           !(isa<StoreOp>(user) && isa<PointwiseOp, ReductionOp, ContractionOp>(outer));
+  });
 }
 
 /// Whether each part of the buffer is one that a round of a loop has to itself.
@@ -317,7 +393,9 @@ bool takesImageApart(const Copy &copy) {
   if (!argument || !isa<ProgramOp>(argument.getOwner()->getParentOp()))
     return false;
   std::optional<unsigned> channels = findChannels(BufferOp(copy.from).getResult());
-  return channels && llvm::is_contained(ArrayRef(copy.permutation).drop_back(), int64_t(*channels)) &&
+  auto counts = [&](const Number &number) { return channels && number.counts(int64_t(*channels)); };
+  const Number &last = copy.numbers.back();
+  return llvm::any_of(copy.numbers, counts) && !(counts(last) && last.digits.back().dim == int64_t(*channels)) &&
          !cast<BufferType>(copy.to.getType()).getShape().back().isConstant(1);
 }
 
@@ -332,6 +410,8 @@ bool elide(PointwiseOp node, const BoundSymbols &symbols, bool keepsImages) {
   if (node->getBlock() != block || (!isWrittenOnce(from) && !isWholeResult(*copy)))
     return false;
   if (!isWrittenOnce(copy->to) && isReadBehind(from, node))
+    return false;
+  if (copy->hasOtherDims() && needsDimsApart(from, node))
     return false;
   for (Operation *user : from.getUsers())
     if (!isa<LoadOp, StoreOp, TapOp>(user) && !(takesFinal(user, from) && copy->isWhole()) &&

@@ -5,10 +5,10 @@
 // CHECK: %[[WHOLE:.+]] = loop.buffer : <[m + n, 4] x f32, <[0, 1]>>
 // CHECK: loop.repeat
 // CHECK: %[[STATE:.+]] = loop.part %[[WHOLE]] from 0 : {{.+}} -> <[u1, 4]
+// CHECK: %[[ROW:.+]] = loop.part %[[WHOLE]] from 4*u1 : {{.+}} -> <[1, 4]
 // CHECK: loop.load %[[STATE]]
 // CHECK-NOT: loop.load %[[STATE]]
-// CHECK: %[[ROW:.+]] = loop.part %[[WHOLE]] from 4*u1 : {{.+}} -> <[1, 4]
-// CHECK: loop.store %{{.+}}, %[[ROW]] [d0, d1]
+// CHECK: loop.store %{{.+}}, %[[ROW]] [0, d0]
 // CHECK: loop.part %[[WHOLE]] from 0 : {{.+}} -> <[u2, 4]
 func.func @bounded(%x: tensor<?x4xf32, #prim.dims<[n, 4]>>, %z: tensor<?xf32, #prim.dims<[m]>>)
     -> tensor<?x4xf32, #prim.dims<[u2, 4]>> attributes {prim.symbols = {
