@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/BodyEmitter.h"
+#include "codegen/common/ElementaryFunctions.h"
 #include "codegen/common/Interleaving.h"
 #include "codegen/common/Strides.h"
 #include "ir/expr/DimName.h"
@@ -336,6 +337,8 @@ void BodyEmitter::emitElementwise(Operation *op) {
       Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
                         NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(), BlockRange{}, 0);
   e.builder.insert(clone);
+  if (e.notPositive.contains(op))
+    clone->setAttr(notPositiveAttr, e.builder.getUnitAttr());
   // LLVM may contract a product and a sum into one rounding, unless each is to be rounded, and nothing else.
   // Conversions say themselves whether a pair may be left out.
   if (auto arithmetic = dyn_cast<arith::ArithFastMathInterface>(clone);

@@ -79,6 +79,12 @@ Num expOfPair(Num x, Num lo, Num factor) {
 
 Num emitExp(Num x) { return expScaled(x, 0); }
 
+Num expOfNotPositive(Num x) {
+  Emitter &e = *x.e;
+  ReducedExp reduced = reduceForExp(atLeast(x, -e.bias / kLog2e), e.bias); // of the bound: 0 times 2^-bias
+  return reduced.mantissa * powerOfTwo(reduced.power);
+}
+
 /// 2^r for |r| <= 1/2.
 static Num exp2Reduced(Num r) { return fma(polynomial(r, r.e->pick(kExp2F32, kExp2F64)), r, 1.0); }
 

@@ -16,6 +16,7 @@ namespace ptc::codegen {
 #include "codegen/common/ElementaryFunctions.def"
 
 /// 2^x for an x that is not above 0, or NaN; what is below the smallest normal number may be 0.
+Num expOfNotPositive(Num x);
 Num exp2OfNotPositive(Num x);
 /// log(1 + x) for an x in [0, 1], or NaN, of f32.
 Num log1pOfUnit(Num x);

@@ -64,6 +64,8 @@ static SmallVector<Value> emitSpecial(Emitter &e, Operation *op, ValueRange x) {
 static SmallVector<Value> emitFloat(Emitter &e, Operation *op, ValueRange x) {
   if (isa<math::Exp2Op>(op) && op->hasAttr(notPositiveAttr))
     return {exp2OfNotPositive(e.num(x[0])).v};
+  if (isa<math::ExpOp>(op) && op->hasAttr(notPositiveAttr))
+    return {expOfNotPositive(e.num(x[0])).v};
   if (isa<math::Log1pOp>(op) && op->hasAttr(inUnitAttr) && !e.isF64)
     return {log1pOfUnit(e.num(x[0])).v};
 #define PTC_ELEMENTARY_UNARY(NAME, OP, ULP32, ULP64)                                                                   \

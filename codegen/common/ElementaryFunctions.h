@@ -39,7 +39,8 @@ struct ElementaryOptions {
   bool multipliesByReciprocals = false;
 };
 
-/// Of a math.exp2: its operand is not above 0, or NaN, and values below the smallest normal number may be 0.
+/// Of a math.exp2 or math.exp: its operand is not above 0, or NaN, and values below the smallest normal number may be
+/// 0.
 inline constexpr llvm::StringLiteral notPositiveAttr = "ptc.not_positive";
 
 /// Of a math.log1p: its operand is in [0, 1], or NaN.

@@ -54,6 +54,9 @@ public:
   mlir::Location loc;
   InvariantBuilder invariants; // hoisted, deduplicated i64 and vector arithmetic
 
+  /// Exponentials of the kernel's bodies that get notPositiveAttr (ElementaryFunctions.h).
+  llvm::SmallPtrSet<mlir::Operation *, 4> notPositive;
+
   /// Tells the ranges of d0, d1, ...: call it before a node's expressions are emitted.
   void setDomain(llvm::ArrayRef<Expr> domain);
   const SymbolRanges &getRanges() const { return ranges; }

@@ -560,8 +560,11 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   emitter.isStage = linkage == LLVM::Linkage::Internal;
   bool flushes = code.contracts && !emitter.isStage && mayFlushDenormals(kernel);
   Value floatMode = flushes ? LLVM::AllocaOp::create(builder, loc, ptr, i32, one).getResult() : Value();
-  if (flushes)
+  if (flushes) {
     setFlushDenormals(builder, loc, level, floatMode, true);
+    if (!level.loadFloatMode().empty())
+      emitter.notPositive.insert_range(findExponentialsOfSoftmax(kernel));
+  }
   auto runBehind = [&](Value begin, Value end) {
     InvariantBuilder &in = emitter.invariants;
     Value own = emitter.getScratchAt(emitter.emitExpr(getProductScratch(kernel), {}));

@@ -57,20 +57,35 @@ static loop::ReduceOp getReduceOf(loop::StoreOp store, prim::ReduceKind kind) {
   return reduce && reduce.getKind() == kind ? reduce : loop::ReduceOp();
 }
 
+/// What finds the m of exp(x - m), which the node computes point by point, as the maximum of the same x over its row.
+static loop::ReductionOp getMaximumOf(math::ExpOp exp) {
+  auto difference = exp.getOperand().getDefiningOp<arith::SubFOp>();
+  loop::StoreOp row = difference ? getStoreOf(difference.getRhs()) : loop::StoreOp();
+  loop::ReduceOp max = getReduceOf(row, prim::ReduceKind::Max);
+  auto ofMax = max ? max->getParentOfType<loop::ReductionOp>() : loop::ReductionOp();
+  Operation *node = exp->getParentOp();
+  bool isOfRow = ofMax && isa<loop::ReductionOp, loop::PointwiseOp>(node) &&
+                 loop::getDomain(node) == loop::getDomain(ofMax.getOperation()) &&
+                 difference.getRhs().getDefiningOp<loop::LoadOp>().getIndices() == row.getIndices() &&
+                 areSame(difference.getLhs(), max.getValue());
+  return isOfRow ? ofMax : loop::ReductionOp();
+}
+
 /// A softmax's sum, of exp(x - max x) over a row: at least 1, or NaN.
 static bool isSumOfSoftmax(Value value) {
   loop::ReduceOp sum = getReduceOf(getStoreOf(value), prim::ReduceKind::Sum);
   auto exp = sum ? sum.getValue().getDefiningOp<math::ExpOp>() : math::ExpOp();
-  auto difference = exp ? exp.getOperand().getDefiningOp<arith::SubFOp>() : arith::SubFOp();
-  if (!difference)
-    return false;
-  loop::StoreOp row = getStoreOf(difference.getRhs());
-  loop::ReduceOp max = getReduceOf(row, prim::ReduceKind::Max);
-  auto ofSum = sum->getParentOfType<loop::ReductionOp>();
-  auto ofMax = max ? max->getParentOfType<loop::ReductionOp>() : loop::ReductionOp();
-  return ofSum && ofMax && ofSum->getAttrDictionary() == ofMax->getAttrDictionary() &&
-         difference.getRhs().getDefiningOp<loop::LoadOp>().getIndices() == row.getIndices() &&
-         areSame(difference.getLhs(), max.getValue());
+  auto ofMax = exp ? getMaximumOf(exp) : loop::ReductionOp();
+  return ofMax && sum->getParentOp()->getAttrDictionary() == ofMax->getAttrDictionary();
+}
+
+SmallVector<Operation *> cpu::findExponentialsOfSoftmax(loop::KernelOp kernel) {
+  SmallVector<Operation *> found;
+  kernel->walk([&](math::ExpOp exp) {
+    if (getMaximumOf(exp))
+      found.push_back(exp);
+  });
+  return found;
 }
 
 /// Such a constant, a sum with one (the epsilon of a norm), or the root of that; a softmax's sum.
