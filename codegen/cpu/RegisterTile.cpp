@@ -123,6 +123,22 @@ Value cpu::createByteDot(KernelEmitter &e, Value a, Value b, Value c) {
   return createPairDot(e, aOdd, bOdd, createPairDot(e, aEven, bEven, c));
 }
 
+Value cpu::createBytePairs(KernelEmitter &e, Value a, Value b) {
+  OpBuilder &builder = e.builder;
+  int64_t bytes = cast<VectorType>(b.getType()).getNumElements();
+  auto pairs = VectorType::get(bytes / 2, builder.getI16Type());
+  auto name = builder.getStringAttr(e.level.bytePairsOf(bytes * 8));
+  return LLVM::CallIntrinsicOp::create(builder, e.loc, pairs, name, ValueRange{a, b}).getResult(0);
+}
+
+Value cpu::createDotOfPairs(KernelEmitter &e, Value a, Value b, Value c) {
+  int64_t lanes = cast<VectorType>(c.getType()).getNumElements();
+  auto bytes = VectorType::get(lanes * 4, e.builder.getI8Type());
+  Value x = LLVM::BitcastOp::create(e.builder, e.loc, bytes, a), y = LLVM::BitcastOp::create(e.builder, e.loc, bytes, b);
+  auto ones = DenseElementsAttr::get(VectorType::get(lanes * 2, e.builder.getI16Type()), APInt(16, 1));
+  return createPairDot(e, createBytePairs(e, x, y), e.invariants.constant(cast<TypedAttr>(ones)), c);
+}
+
 Value cpu::createBf16Dot(KernelEmitter &e, Value a, Value b, Value c) {
   OpBuilder &builder = e.builder;
   auto type = cast<VectorType>(c.getType());
@@ -527,6 +543,7 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
       auto createDot = operands.group == 1                    ? createMultiplyAdd
                        : isa<FloatType>(operands.accumulator) ? createBf16Dot
                        : operands.aElement.isInteger(16)      ? createPairDot
+                       : operands.fitsPairs                   ? createDotOfPairs
                                                               : createByteDot;
       Value added = createDot(emitter, part, b[c], sum);
       Value mask = maskOfOutputs(vectors[c]);
