@@ -5,12 +5,13 @@
 // integers they take four and twice the loads.
 //
 // Idea. Bytes of A have no sign, those of B have one. Two products leave 16 bits only if the two weights are of one sign
-// and their sum is beyond +-128 (255 * 128 = 32640): 0.7 to 7 % of the pairs where weights are normally distributed. So
-// of such a pair the second weight is taken out of the tile's copy of B. Its products are added up apart, exactly, and
-// the tile's sums start from them.
+// and large, and so are bytes of A at both places: whether that may be, the largest byte of a task's rows at each place
+// tells. Of weights that are normally distributed 0.7 to 7 % of the pairs have a sum beyond +-128, the least that leaves
+// 16 bits, and most places have no byte near 255. So of such a pair the second weight is taken out of the tile's copy
+// of B. Its products are added up apart, exactly, and the tile's sums start from them.
 //
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
-//          them. A second copy is transposed, [k][rows], for the products apart
+//          them. A second copy is transposed, [k][rows], for the products apart; the largest bytes are found beside
 //   B      a panel of the column tile is copied, without the weights that are taken out: those wait in a list for each
 //          column, (where k's rows begin in the transposed copy, weight)
 //   rest   for each column, vectors of rows: two entries of its list at a time are widened to 16 bits, interleaved, and
@@ -19,8 +20,8 @@
 // Copies hold the block of k that is computed, as a rule all of k. Neighbours in k are contiguous in them, whatever the
 // loops over k were: the tile has one.
 //
-// Cost. A row takes an eighth of an instruction for a term, a product of a row and an entry a quarter, where the tile
-// has a ninth for each product: from `fewestCopied` rows of a task on. Even if half of all weights are in lists, they
+// Cost. A row takes a third of an instruction for a term, a product of a row and an entry as much, where the tile has
+// an eighth for each product: from `fewestCopied` rows of a task on. Even if half of all weights are in lists, they
 // take no longer than 16-bit integers would. Sums are the same integers in any order.
 //
 //===----------------------------------------------------------------------===//
@@ -106,7 +107,18 @@ void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLo
     Value local = i.sub(row, task.firstRow);
     copyLoops(copyLoops, e.getAddress(byteRows, byte, i.mul(local, value(f.bytes.pitch))));
   });
-  transposeRows(rows, i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group)));
+  Value terms = i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group));
+  Value zero = zeroBytes();
+  loop(i.constant(0), terms, squareSize, [&](Value term) { e.createStore(zero, e.getAddress(largestBytes(), byte, term)); });
+  // Transposed with the others.
+  Value wholeRows = i.mul(i.floorDiv(i.add(rows, i.constant(e.level.lanesOf(8) - 1)), i.constant(e.level.lanesOf(8)), true),
+                          i.constant(e.level.lanesOf(8)));
+  loop(rows, wholeRows, 1, [&](Value row) {
+    loop(i.constant(0), terms, squareSize, [&](Value term) {
+      e.createStore(zero, e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term)));
+    });
+  });
+  transposeRows(rows, terms);
 }
 
 /// What vectors of so many lanes have at even and at odd places of the result, in each 128 bits apart.
@@ -140,6 +152,33 @@ int64_t ContractionEmission::rowOfPlace(int64_t place) const {
   return place / words * words + word % 8 / 4 * (4 * parts) + word / 8 * 4 + word % 4;
 }
 
+/// Behind the lists' counts: for each term of the rows the largest byte.
+Value ContractionEmission::largestBytes() {
+  return e.getAddress(listCounts, e.builder.getI64Type(), i.constant(panelWidth));
+}
+
+Value ContractionEmission::zeroBytes() {
+  return i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get({squareSize}, f.lhs.element))));
+}
+
+void ContractionEmission::noteLargest(ArrayRef<Value> square, Value term) {
+  OpBuilder &b = e.builder;
+  SmallVector<Value> rows(square);
+  auto most = [&](Value x, Value y) { return arith::MaxUIOp::create(b, e.loc, x, y).getResult(); };
+  for (; rows.size() > 1; rows.resize(rows.size() / 2))
+    for (size_t at = 0; at < rows.size() / 2; ++at)
+      rows[at] = most(rows[at], rows[at + rows.size() / 2]);
+  Value all = rows.front(), address = e.getAddress(largestBytes(), f.lhs.element, term);
+  for (int64_t count = e.level.lanesOf(8) / 2; count >= squareSize; count /= 2) {
+    SmallVector<int32_t> low = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(count))), high;
+    for (int32_t lane : low)
+      high.push_back(lane + int32_t(count));
+    all = most(LLVM::ShuffleVectorOp::create(b, e.loc, all, all, low),
+               LLVM::ShuffleVectorOp::create(b, e.loc, all, all, high));
+  }
+  e.createStore(most(all, e.createLoad(f.lhs.element, squareSize, address)), address);
+}
+
 /// Squares of 16 terms by the rows of a vector.
 void ContractionEmission::transposeRows(Value rows, Value terms) {
   Type byte = f.lhs.element;
@@ -156,6 +195,7 @@ void ContractionEmission::transposeRows(Value rows, Value terms) {
         }
         square.push_back(join(e, parts));
       }
+      noteLargest(square, term);
       for (int64_t round = 1; round < squareSize; round *= 2) {
         SmallVector<Value> next;
         for (int64_t at = 0; at < squareSize / 2; ++at) {
@@ -179,17 +219,21 @@ void ContractionEmission::transposeRows(Value rows, Value terms) {
 /// Where a panel's k loop stands, in groups: those of the outermost loop's [kLower, kUpper).
 Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.front().bStride)); }
 
-/// For each pair of a vector of weights whether two products may leave 16 bits.
-Value ContractionEmission::leavesRange(Value weights) {
+/// For each pair of a vector of weights of a group whether its products by the largest bytes leave 16 bits, which makes
+/// their sum the largest or the smallest number.
+Value ContractionEmission::leavesRange(Value weights, Value largest) {
   OpBuilder &b = e.builder;
   int64_t count = lanes * f.group;
   auto bytes = VectorType::get(count, b.getI8Type()), pairs = VectorType::get(count / 2, b.getI16Type());
   auto splat = [&](VectorType type, const APInt &value) {
     return i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, value)));
   };
-  Value sums = createBytePairs(e, splat(bytes, APInt(8, 1)), LLVM::BitcastOp::create(b, e.loc, bytes, weights));
-  Value size = LLVM::AbsOp::create(b, e.loc, pairs, sums, /*is_int_min_poison=*/false);
-  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::sgt, size, splat(pairs, APInt(16, 128)));
+  Value sums = createBytePairs(e, LLVM::BitcastOp::create(b, e.loc, bytes, e.splat(largest, lanes)),
+                               LLVM::BitcastOp::create(b, e.loc, bytes, weights));
+  auto isAt = [&](const APInt &end) {
+    return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, sums, splat(pairs, end)).getResult();
+  };
+  return arith::OrIOp::create(b, e.loc, isAt(APInt::getSignedMaxValue(16)), isAt(APInt::getSignedMinValue(16)));
 }
 
 /// Puts the second weights of the pairs that the bits of `pairs` tell into the lists of their columns, and zeros in
@@ -218,44 +262,62 @@ void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
   });
 }
 
-void ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value from, Value to, Value groups) {
+Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value from, Value to, Value groups) {
   OpBuilder &b = e.builder;
   constexpr int64_t together = 64 / (pairsOfGroup * panelWidth); // groups of one word of bits
   Value width = i.constant(panelWidth);
-  auto copy = [&](Value group, int64_t count) {
+  auto copy = [&](Value group, int64_t count, Value any) -> SmallVector<Value> {
     Value start = i.mul(group, width);
-    SmallVector<Value> masks;
+    SmallVector<Value> masks, largest;
+    for (int64_t at = 0; at < count; ++at) {
+      Value place = i.mul(i.add(group, i.constant(at)), i.constant(f.group));
+      largest.push_back(e.createLoad(f.lhs.element, f.group, e.getAddress(largestBytes(), f.lhs.element, place)));
+      largest.back() = LLVM::BitcastOp::create(b, e.loc, accumulator, largest.back());
+    }
     for (int64_t part = 0; part < count * panelWidth; part += lanes) {
       Value place = i.add(start, i.constant(part));
       Value words = e.createLoad(accumulator, lanes, e.getAddress(from, accumulator, place));
       if (convertsWeight())
         words = convertedGroups(task, words);
       e.createStore(words, e.getAddress(to, accumulator, place));
-      masks.push_back(leavesRange(words));
+      masks.push_back(leavesRange(words, largest[size_t(part / panelWidth)]));
     }
     Type bits = b.getIntegerType(unsigned(count * pairsOfGroup * panelWidth));
     Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
     if (count < together)
       pairs = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), pairs);
     takeOut(pairs, e.getAddress(to, accumulator, start), i.mul(group, i.constant(f.group)));
+    return {arith::OrIOp::create(b, e.loc, any, pairs)};
   };
   Value whole = i.mul(i.floorDiv(groups, i.constant(together), true), i.constant(together));
-  loop(i.constant(0), whole, together, [&](Value group) { copy(group, together); });
-  loop(whole, groups, 1, [&](Value group) { copy(group, 1); });
+  SmallVector<Value> any = e.createLoop(
+      i.constant(0), whole, together, i.constant(0),
+      [&](Value group, ValueRange carried) { return copy(group, together, carried.front()); });
+  any = e.createLoop(whole, groups, 1, any,
+                     [&](Value group, ValueRange carried) { return copy(group, 1, carried.front()); });
+  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), i.constant(0));
 }
 
 void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                              Value kLower, Value kUpper) {
   Value lower = groupsTo(kLower), groups = i.sub(groupsTo(kUpper), lower), width = i.constant(panelWidth);
+  Value zeros = e.getAddress(restOfRows, accumulator, i.mul(value(f.bytes.restPitch), i.constant(columns.panels * panelWidth)));
+  for (int64_t at = 0; at < panelWidth; at += lanes)
+    e.createStore(zeroSum(), e.getAddress(zeros, accumulator, i.constant(at)));
+  rests.clear();
   for (int64_t p = 0; p < columns.panels; ++p) {
     loop(i.constant(0), width, 1, [&](Value column) {
       e.createStore(i.constant(0), e.getAddress(listCounts, e.builder.getI64Type(), column));
     });
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
     Value to = e.getAddress(byteColumns, accumulator, i.mul(value(f.bytes.rows), i.constant(p * panelWidth)));
-    copyPanelOfBytes(task, e.getAddress(from, accumulator, i.mul(lower, width)), to, groups);
-    multiplyLists(task);
-    transposeRest(task, columns, p);
+    Value isSplit = copyPanelOfBytes(task, e.getAddress(from, accumulator, i.mul(lower, width)), to, groups);
+    emitIf(isSplit, [&] {
+      multiplyLists(task);
+      transposeRest(task, columns, p);
+    });
+    Value own = e.getAddress(restOfRows, accumulator, i.constant(p * panelWidth));
+    rests.push_back({i.select(isSplit, own, zeros), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
   }
 }
 
@@ -355,11 +417,12 @@ TileOperands ContractionEmission::byteOperands(const ContractionTask &task, cons
 SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,
                                                      ValueRange init) {
   SmallVector<Value> result;
-  Value first = i.sub(tile.row, task.firstRow), width = i.constant(tile.columns.panels * panelWidth);
+  Value first = i.sub(tile.row, task.firstRow);
   for (int64_t r = 0; r < tile.rows.height; ++r)
     for (const TileVector &vector : getTileVectors(tile.columns.panels, tile.columns.lastColumns, lanes)) {
-      Value place = i.add(i.mul(i.add(first, i.constant(r)), width), i.constant(vector.column));
-      Value rest = e.createLoad(accumulator, vector.lanes, e.getAddress(restOfRows, accumulator, place));
+      const RestOfPanel &own = rests[size_t(vector.column / panelWidth)];
+      Value place = i.add(i.mul(i.add(first, i.constant(r)), own.pitch), i.constant(vector.column % panelWidth));
+      Value rest = e.createLoad(accumulator, vector.lanes, e.getAddress(own.first, accumulator, place));
       result.push_back(init.empty() ? rest : arith::AddIOp::create(e.builder, e.loc, init[result.size()], rest));
     }
   return result;

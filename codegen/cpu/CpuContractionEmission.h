@@ -329,9 +329,13 @@ struct ContractionEmission {
   int64_t rowOfPlace(int64_t place) const;
   void transposeRows(mlir::Value rows, mlir::Value terms);
   mlir::Value groupsTo(mlir::Value k);
-  mlir::Value leavesRange(mlir::Value weights);
+  mlir::Value largestBytes();
+  mlir::Value zeroBytes();
+  void noteLargest(llvm::ArrayRef<mlir::Value> square, mlir::Value term);
+  mlir::Value leavesRange(mlir::Value weights, mlir::Value largest);
   void takeOut(mlir::Value pairs, mlir::Value copy, mlir::Value term);
-  void copyPanelOfBytes(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
+  /// Whether something is left out, in lists.
+  mlir::Value copyPanelOfBytes(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
   /// Copies the tile's columns, and multiplies by all rows what the copies leave out.
   void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
                           mlir::Value kLower, mlir::Value kUpper);
@@ -482,6 +486,12 @@ struct ContractionEmission {
       listWeights, listCounts, restOfColumns, restOfRows, quadPixels, quadWeights, quadProducts, quadRowSums,
       quadColumnSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
+  /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a row's
+  /// to the next's. Zeros at one place where there are none.
+  struct RestOfPanel {
+    mlir::Value first, pitch;
+  };
+  llvm::SmallVector<RestOfPanel> rests;
   FixedPoint fixedPoint = FixedPoint::None;
   mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none

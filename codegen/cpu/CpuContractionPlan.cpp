@@ -189,10 +189,10 @@ static void splitK(ContractionForm &form) {
   form.blocks.k = Expr::constant(context, llvm::divideCeil(*extent, form.blocks.kSize.getValue()));
 }
 
-/// Whether copies of bytes may save more than they cost. For a row, in cycles of a core with 256-bit
-/// vectors: some for each run of k and for each vector, against a sixth of what its products take (measured).
+/// Whether copies of bytes may save more than they cost. For a row, in cycles of a core with 256-bit vectors: some for
+/// each run of k and for each vector, against half of what its products take without them.
 static bool paysToCopy(const ContractionForm &form) {
-  constexpr int64_t ofRun = 20, bytesOfCycle = 8, productsOfCycle = 128;
+  constexpr int64_t ofRun = 20, bytesOfCycle = 8, productsOfCycle = 32;
   if (!form.multipliesBytes() || form.blocks.rowsMost.asConstant().value_or(fewestCopied) < fewestCopied)
     return false;
   auto n = form.n.asConstant(), k = form.k.asConstant();
@@ -312,7 +312,7 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   auto m = form.m.asConstant(), pitch = copies.pitch.asConstant();
   if (m && pitch && blocks.m.isConstant() && blocks.n.isConstant() && !blocks.isSplitK() &&
       form.lhs.form != LhsForm::PackedRows && ownsTasks(form)) {
-    blocks.ofCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/8);
+    blocks.ofCopies = countBlocksOfCopies(form, *m, *pitch, /*ofTransform=*/8);
     most = mostOfPart(form.m, Expr::constant(context, blocks.ofCopies), 2 * tallestTile);
   }
   most = roundUp(most, rowsTogether);
@@ -326,9 +326,9 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   copies.columnsAt = layout.add(copies.rows * columns, bytes);
   copies.listPlacesAt = layout.add(copies.listSize * panelWidth, 8);
   copies.listWeightsAt = layout.add(copies.listSize * panelWidth, 2);
-  copies.listCountsAt = layout.add(Expr::constant(context, panelWidth), 8);
+  copies.listCountsAt = layout.add(terms + panelWidth * 8, 1);
   copies.restOfColumnsAt = layout.add(copies.restPitch * panelWidth, bytes);
-  copies.restOfRowsAt = layout.add(most * columns, bytes);
+  copies.restOfRowsAt = layout.add(copies.restPitch * columns, bytes);
 }
 
 static void layOutScratch(ContractionForm &form) {
