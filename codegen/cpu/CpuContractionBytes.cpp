@@ -4,11 +4,11 @@
 // sums saturate. With one that adds up neighbours it makes three instructions for four products of each lane; as 16-bit
 // integers they take four and twice the loads.
 //
-// Idea. Bytes of A have no sign, those of B have one. Two products leave 16 bits only if the two weights are of one sign
-// and large, and so are bytes of A at both places: whether that may be, the largest byte of a task's rows at each place
-// tells. Of weights that are normally distributed 0.7 to 7 % of the pairs have a sum beyond +-128, the least that leaves
-// 16 bits, and most places have no byte near 255. So of such a pair the second weight is taken out of the tile's copy
-// of B. Its products are added up apart, exactly, and the tile's sums start from them.
+// Idea. Bytes of A have no sign, those of B have one. Two products leave 16 bits only if the two weights are of one
+// sign and large, and so are bytes of A at both places: whether that may be, the largest byte of a task's rows at each
+// place tells. Of weights that are normally distributed 0.7 to 7 % of the pairs have a sum beyond +-128, the least that
+// leaves 16 bits, and most places have no byte near 255. So of such a pair the second weight is taken out of the tile's
+// copy of B. Its products are added up apart, exactly, and the tile's sums start from them.
 //
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
 //          them. A second copy is transposed, [k][rows], for the products apart; the largest bytes are found beside
@@ -109,10 +109,12 @@ void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLo
   });
   Value terms = i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group));
   Value zero = zeroBytes();
-  loop(i.constant(0), terms, squareSize, [&](Value term) { e.createStore(zero, e.getAddress(largestBytes(), byte, term)); });
+  loop(i.constant(0), terms, squareSize,
+       [&](Value term) { e.createStore(zero, e.getAddress(largestBytes(), byte, term)); });
   // Transposed with the others.
-  Value wholeRows = i.mul(i.floorDiv(i.add(rows, i.constant(e.level.lanesOf(8) - 1)), i.constant(e.level.lanesOf(8)), true),
-                          i.constant(e.level.lanesOf(8)));
+  Value wholeRows =
+      i.mul(i.floorDiv(i.add(rows, i.constant(e.level.lanesOf(8) - 1)), i.constant(e.level.lanesOf(8)), true),
+            i.constant(e.level.lanesOf(8)));
   loop(rows, wholeRows, 1, [&](Value row) {
     loop(i.constant(0), terms, squareSize, [&](Value term) {
       e.createStore(zero, e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term)));
@@ -290,9 +292,9 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value f
     return {arith::OrIOp::create(b, e.loc, any, pairs)};
   };
   Value whole = i.mul(i.floorDiv(groups, i.constant(together), true), i.constant(together));
-  SmallVector<Value> any = e.createLoop(
-      i.constant(0), whole, together, i.constant(0),
-      [&](Value group, ValueRange carried) { return copy(group, together, carried.front()); });
+  SmallVector<Value> any =
+      e.createLoop(i.constant(0), whole, together, i.constant(0),
+                   [&](Value group, ValueRange carried) { return copy(group, together, carried.front()); });
   any = e.createLoop(whole, groups, 1, any,
                      [&](Value group, ValueRange carried) { return copy(group, 1, carried.front()); });
   return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), i.constant(0));
@@ -301,14 +303,14 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value f
 void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                              Value kLower, Value kUpper) {
   Value lower = groupsTo(kLower), groups = i.sub(groupsTo(kUpper), lower), width = i.constant(panelWidth);
-  Value zeros = e.getAddress(restOfRows, accumulator, i.mul(value(f.bytes.restPitch), i.constant(columns.panels * panelWidth)));
+  Value zeros =
+      e.getAddress(restOfRows, accumulator, i.mul(value(f.bytes.restPitch), i.constant(columns.panels * panelWidth)));
   for (int64_t at = 0; at < panelWidth; at += lanes)
     e.createStore(zeroSum(), e.getAddress(zeros, accumulator, i.constant(at)));
   rests.clear();
   for (int64_t p = 0; p < columns.panels; ++p) {
-    loop(i.constant(0), width, 1, [&](Value column) {
-      e.createStore(i.constant(0), e.getAddress(listCounts, e.builder.getI64Type(), column));
-    });
+    loop(i.constant(0), width, 1,
+         [&](Value column) { e.createStore(i.constant(0), e.getAddress(listCounts, e.builder.getI64Type(), column)); });
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
     Value to = e.getAddress(byteColumns, accumulator, i.mul(value(f.bytes.rows), i.constant(p * panelWidth)));
     Value isSplit = copyPanelOfBytes(task, e.getAddress(from, accumulator, i.mul(lower, width)), to, groups);
@@ -317,7 +319,8 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
       transposeRest(task, columns, p);
     });
     Value own = e.getAddress(restOfRows, accumulator, i.constant(p * panelWidth));
-    rests.push_back({i.select(isSplit, own, zeros), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
+    rests.push_back(
+        {i.select(isSplit, own, zeros), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
   }
 }
 
@@ -334,8 +337,8 @@ SmallVector<Value> ContractionEmission::multiplyEntries(Value entry, Value row, 
   SmallVector<Value> rows, next;
   for (int64_t at : {0, 1}) {
     Value place = e.getAddress(listPlaces, b.getI64Type(), i.add(entry, i.constant(at)));
-    rows.push_back(
-        e.getAddress(turnedRows, f.lhs.element, arith::AddIOp::create(b, e.loc, e.createLoad(b.getI64Type(), 1, place), row)));
+    rows.push_back(e.getAddress(turnedRows, f.lhs.element,
+                                arith::AddIOp::create(b, e.loc, e.createLoad(b.getI64Type(), 1, place), row)));
   }
   for (size_t at = 0; at < sums.size(); at += 2) {
     SmallVector<Value> own;

@@ -482,12 +482,12 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces,
-      listWeights, listCounts, restOfColumns, restOfRows, quadPixels, quadWeights, quadProducts, quadRowSums,
-      quadColumnSums, fixedRows, copied;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
+      listCounts, restOfColumns, restOfRows, quadPixels, quadWeights, quadProducts, quadRowSums, quadColumnSums,
+      fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
-  /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a row's
-  /// to the next's. Zeros at one place where there are none.
+  /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
+  /// row's to the next's. Zeros at one place where there are none.
   struct RestOfPanel {
     mlir::Value first, pitch;
   };

@@ -134,7 +134,8 @@ Value cpu::createBytePairs(KernelEmitter &e, Value a, Value b) {
 Value cpu::createDotOfPairs(KernelEmitter &e, Value a, Value b, Value c) {
   int64_t lanes = cast<VectorType>(c.getType()).getNumElements();
   auto bytes = VectorType::get(lanes * 4, e.builder.getI8Type());
-  Value x = LLVM::BitcastOp::create(e.builder, e.loc, bytes, a), y = LLVM::BitcastOp::create(e.builder, e.loc, bytes, b);
+  Value x = LLVM::BitcastOp::create(e.builder, e.loc, bytes, a),
+        y = LLVM::BitcastOp::create(e.builder, e.loc, bytes, b);
   auto ones = DenseElementsAttr::get(VectorType::get(lanes * 2, e.builder.getI16Type()), APInt(16, 1));
   return createPairDot(e, createBytePairs(e, x, y), e.invariants.constant(cast<TypedAttr>(ones)), c);
 }

@@ -1,6 +1,6 @@
 // Products and convolutions of bytes: sums are those of the integers, at every level, whether they are of pairs,
-// with lists of what does not fit (codegen/cpu/CpuContractionBytes.cpp), or of four outputs at once, products of sums or
-// not (CpuContractionQuads.cpp).
+// with lists of what does not fit (codegen/cpu/CpuContractionBytes.cpp), or of four outputs at once, products of sums
+// or not (CpuContractionQuads.cpp).
 #include "tests/unit/TemplateRunner.h"
 
 #include <catch2/catch.hpp>
@@ -198,7 +198,8 @@ TEST_CASE("products of bytes around the range of pairs", "[contraction]") {
   int64_t drawn = 0;
   auto everyNinth = [&] { return ++drawn % 9 ? int(numbers() % 128) : 255; };
   for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{37, 48, 68}, {16, 33, 100}, {161, 80, 260}}) {
-    for (const std::vector<int> &weights : {std::vector<int>{64, 65}, {-64, -65}, {127, 1, 2}, {-128, 0, -1}, {127, -128, 0}}) {
+    for (const std::vector<int> &weights :
+         {std::vector<int>{64, 65}, {-64, -65}, {127, 1, 2}, {-128, 0, -1}, {127, -128, 0}}) {
       checkProduct(m, n, k, [] { return 255; }, oneOf(weights));
       checkProduct(m, n, k, oneOf({254, 255, 128, 129}), oneOf(weights));
     }
