@@ -14,7 +14,7 @@
 // V3: vpmaddubsw
 // V3-NOT: vpand
 // V3-NOT: vpsr
-// V3-COUNT-7: vpmaddubsw
+// V3-COUNT-15: vpmaddubsw
 // V3-NOT: vpmovzxbw
 // V3: jl
 // V4-LABEL: many_rows:
