@@ -2,11 +2,11 @@
 //
 // The loop nest of a task, from the outside in:
 //
-//   [pack A's rows, take bytes apart]     unless the task before used the same
+//   [pack A's rows, copy bytes]            unless the task before used the same
 //   for k block                           where k is long
 //     [pack B's columns]
 //     for column tile (1-5 panels)        B's tile stays in the second-level cache
-//       [take its bytes apart]
+//       [copy its bytes]
 //       for row tile (up to 14 rows)      A's tile stays in the first-level cache
 //         for k: the register tile        meanwhile the next column tile is fetched into the second-level cache
 //         epilogue on the accumulators, or partial sums to scratch
@@ -311,14 +311,14 @@ TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const 
 void ContractionEmission::forEachKind(const ContractionTask &task, llvm::function_ref<void(TileKind)> body) {
   if (fixedPoint == FixedPoint::All)
     return body(TileKind::FixedPoint);
-  if (widening == Widening::All)
-    return body(TileKind::Wide);
+  if (copying == ByteCopying::All)
+    return body(TileKind::Bytes);
   bool mayBeFew = fixedPoint == FixedPoint::FewRows;
-  if (!mayBeFew && widening == Widening::None)
+  if (!mayBeFew && copying == ByteCopying::None)
     return body(TileKind::Plain);
-  Value fewest = i.constant(mayBeFew ? mostInFixedPoint + 1 : fewestWidened);
+  Value fewest = i.constant(mayBeFew ? mostInFixedPoint + 1 : fewestCopied);
   emitIf(i.compare(arith::CmpIPredicate::sge, task.rows, fewest),
-         [&] { body(mayBeFew ? TileKind::Plain : TileKind::Wide); });
+         [&] { body(mayBeFew ? TileKind::Plain : TileKind::Bytes); });
   emitIf(i.compare(arith::CmpIPredicate::slt, task.rows, fewest),
          [&] { body(mayBeFew ? TileKind::FixedPoint : TileKind::Plain); });
 }
@@ -327,10 +327,9 @@ void ContractionEmission::emitTile(const ContractionTask &task, const Contractio
   TileShape shape = shapeOf(tile);
   if (kind == TileKind::FixedPoint)
     return finishTile(task, tile, [&](ValueRange init) { return multiplyFixed(task, tile, init); });
-  if (kind == TileKind::Wide)
-    return finishTile(task, tile, [&, wide = wideOperands(task, tile)](ValueRange init) {
-      Value rowSums = e.getAddress(wideRowSums, accumulator, i.sub(tile.row, task.firstRow));
-      return emitRegisterTile(e, shape, wide, startOfSums(shape, rowSums, 1, wideColumnSums, init));
+  if (kind == TileKind::Bytes)
+    return finishTile(task, tile, [&, bytes = byteOperands(task, tile)](ValueRange init) {
+      return emitRegisterTile(e, shape, bytes, startOfBytes(task, tile, init));
     });
   Fetching fetching = chooseFetching(tile);
   TileOperands operands = operandsOf(task, tile, shape, fetching);
@@ -411,10 +410,10 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
         });
       return;
     }
-    if (kind == TileKind::Wide)
-      widenColumns(task, columns, panel, kLower, kUpper);
+    if (kind == TileKind::Bytes)
+      copyColumnsOfBytes(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
-      if (kind == TileKind::Wide && !i.asConstant(m) && isLoneRowTile(rows.height))
+      if (kind == TileKind::Bytes && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
       if (fixedPoint == FixedPoint::FewRows && kind == TileKind::FixedPoint && rows.height > mostInFixedPoint)
         continue; // nor do few
@@ -450,7 +449,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
-                      (form.wide.lhsAt && multipliesSums(form, level));
+                      (form.bytes.rowsAt && level.multipliesSums());
   bool readsWeight = !form.rhs.isPacked() && form.group == 1 && !form.bits;
   TileReads reads{.splitsGroups = splitsGroups,
                   .streams = form.rhs.streams,
@@ -492,7 +491,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   chooseSplit(extents);
   findScratch();
   cutForCopies();
-  widening = chooseWidening();
+  copying = chooseCopying();
   hasLongStreams = wantsLongStreams();
   sumsPitch = value(f.scratch.sumsPitch);
   if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
@@ -545,10 +544,14 @@ void ContractionEmission::findScratch() {
   line = at(f.scratch.lineAt);
   sums = at(f.scratch.sumsAt);
   fill = at(f.scratch.fillAt);
-  wideLhs = at(f.wide.lhsAt);
-  wideRhs = at(f.wide.rhsAt);
-  wideRowSums = at(f.wide.rowSumsAt);
-  wideColumnSums = at(f.wide.columnSumsAt);
+  byteRows = at(f.bytes.rowsAt);
+  turnedRows = at(f.bytes.turnedAt);
+  byteColumns = at(f.bytes.columnsAt);
+  listPlaces = at(f.bytes.listPlacesAt);
+  listWeights = at(f.bytes.listWeightsAt);
+  listCounts = at(f.bytes.listCountsAt);
+  restOfColumns = at(f.bytes.restOfColumnsAt);
+  restOfRows = at(f.bytes.restOfRowsAt);
   quadPixels = at(f.quads.pixelsAt);
   quadWeights = at(f.quads.weightsAt);
   quadProducts = at(f.quads.productsAt);
@@ -579,8 +582,8 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);
     if (f.rhs.isPacked())
       packRhs(task, lower, upper);
-    if (widening != Widening::None)
-      widenRows(task, lower, upper);
+    if (copying != ByteCopying::None)
+      copyRowsOfBytes(task, lower, upper);
     emitBlock(task, lower, upper);
   });
   Value columnEnd = i.min(i.mul(task.endPanel, i.constant(panelWidth)), n);
@@ -629,14 +632,14 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
     return emitTogether(begin, end);
   bool packsA = f.lhs.isPacked();
   bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
-  bool splitsA = takesStrassen(), widensA = widensTasks(), fixesA = fixedPoint != FixedPoint::None;
+  bool splitsA = takesStrassen(), copiesA = copiesRowsOfTasks(), fixesA = fixedPoint != FixedPoint::None;
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = sharesCopies() ? task.mBlock : i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || splitsA || widensA || fixesA || takesQuads() || copied)
+    if (packsA || splitsA || copiesA || fixesA || takesQuads() || copied)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
@@ -644,8 +647,8 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
           copyForStrassen(task);
         if (takesQuads())
           transformPixels(task);
-        if (widensA)
-          widenRows(task, i.constant(0), value(f.kLoops[0].extent));
+        if (copiesA)
+          copyRowsOfBytes(task, i.constant(0), value(f.kLoops[0].extent));
         if (fixesA)
           fixRows(task);
         if (copied)

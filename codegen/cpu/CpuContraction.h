@@ -134,7 +134,7 @@ struct ContractionBlocks {
   Expr m, n, k, kSize;
   bool mFastest = false;
   Expr rowsMost, panelsMost; // of one task, at any level
-  /// Blocks of rows in place of m on levels that copy bytes as 16-bit integers; tasks stay as many (0: m).
+  /// Blocks of rows in place of m on levels that copy bytes; tasks stay as many (0: m).
   int64_t ofCopies = 0;
   Expr iterations, grain;
 
@@ -147,13 +147,16 @@ struct ContractionScratch {
   Expr lhsPitch, sumsPitch, rhsRows;
 };
 
-/// The same of bytes as 16-bit integers: a task's rows, a column tile. Levels that multiply bytes leave them alone.
-struct WideCopies {
-  Expr lhsAt, rhsAt, rowSumsAt, columnSumsAt;
-  Expr pitch, rows;
+/// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, a column tile; for each column
+/// of a panel a list of weights, and their products for columns and for rows. In bytes a row of A and of the transposed
+/// copy, in numbers a list and a column of products, in groups a column of B. Levels that multiply four bytes leave
+/// them alone.
+struct ByteCopies {
+  Expr rowsAt, turnedAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
+  Expr pitch, turnedPitch, listSize, restPitch, rows;
 };
 
-/// The same of windows of three bytes, four outputs at once, in place of WideCopies: so many quads in a row of the
+/// The same of windows of three bytes, four outputs at once, in place of ByteCopies: so many quads in a row of the
 /// image (0: it is not done), all of them, the terms of a product, and what a task has of pixels, weights and products.
 struct QuadCopies {
   int64_t across = 0;
@@ -202,7 +205,7 @@ struct ContractionForm : ContractionShape {
   BlockDemands behind;
   ContractionBlocks blocks; // from planBlocks on, and what follows
   ContractionScratch scratch;
-  WideCopies wide;
+  ByteCopies bytes;
   QuadCopies quads;
   FixedPointRows fixedPoint;
   StrassenCopies strassen;
@@ -249,8 +252,8 @@ int64_t chooseOutputs(const ContractionForm &form, const CpuLevel &level);
 /// Whether rows of the tile, outputs of a line, share the pixels that they read (CpuContractionPixels.cpp).
 bool sharesPixels(const ContractionForm &form, const CpuLevel &level);
 
-/// Rows of a task that are worth copies of both operands as 16-bit integers where no instruction multiplies bytes.
-inline constexpr int64_t fewestWidened = 16;
+/// Rows of a task that are worth copies of both operands where no instruction multiplies four bytes.
+inline constexpr int64_t fewestCopied = 16;
 
 /// Rows of a task that are worth copies in fixed point of 31 bits: three are as fast as floats.
 inline constexpr int64_t mostInFixedPoint = 2;
@@ -273,9 +276,6 @@ void layOutStrassen(ContractionForm &form, ScratchLayout &layout);
 
 /// Elements from a row of A where it is to the next; none where that is no constant.
 std::optional<int64_t> stepInPlace(const ContractionForm &form);
-
-/// Whether products of bytes are those of sums at the level: of enough terms to pay for what a tile's sums start with.
-bool multipliesSums(const ContractionForm &form, const CpuLevel &level);
 
 /// Outputs that are computed together, the window's pixels along them, points, and channels that one vector may have.
 inline constexpr int64_t quadSize = 4, quadTaps = 3, quadPoints = quadSize + quadTaps - 1, quadChannels = 16;

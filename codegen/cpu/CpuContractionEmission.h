@@ -78,8 +78,8 @@ struct MatrixSlots {
 /// Words of two 16-bit integers that a group of four bytes is taken apart into: its even bytes, its odd ones.
 inline constexpr int64_t wordsOfGroup = 2;
 
-/// Which tasks work on copies of their bytes as 16-bit integers; how many rows they have may be known to a run alone.
-enum class Widening { None, ManyRows, All };
+/// Which tasks multiply copies of their bytes in pairs; how many rows they have may be known to a run alone.
+enum class ByteCopying { None, ManyRows, All };
 
 /// Which tasks take their rows in fixed point: those of few rows may be known to a run alone.
 enum class FixedPoint { None, FewRows, All };
@@ -88,8 +88,8 @@ enum class FixedPoint { None, FewRows, All };
 /// byte, on signed ones, or on pairs that are added up in 16 bits.
 enum class ByteProducts { None, Dots, SignedDots, Pairs };
 
-/// What a tile multiplies: operands as they are, bytes as 16-bit integers, rows in fixed point.
-enum class TileKind { Plain, Wide, FixedPoint };
+/// What a tile multiplies: operands as they are, bytes in pairs, rows in fixed point.
+enum class TileKind { Plain, Bytes, FixedPoint };
 
 /// Of a tile's rows in A, where the outer loops over k stand (TileOperands).
 using RowAddresses = std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)>;
@@ -319,29 +319,33 @@ struct ContractionEmission {
   /// Where the loops over k stand, and number `term` of a group.
   EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
 
-  // Bytes as 16-bit integers (CpuContractionWiden.cpp).
-  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task takes apart.
+  // Bytes multiplied in pairs (CpuContractionBytes.cpp).
+  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task copies.
   void cutForCopies();
-  Widening chooseWidening();
+  ByteCopying chooseCopying();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
-  bool widensTasks() const { return widening != Widening::None && !f.blocks.isSplitK(); }
-  /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
-  mlir::Value loadWords(mlir::Value from, int64_t groups);
-  void widenRows(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  void widenColumns(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
-                    mlir::Value kUpper);
+  bool copiesRowsOfTasks() const { return copying != ByteCopying::None && !f.blocks.isSplitK(); }
+  void copyRowsOfBytes(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  int64_t rowOfPlace(int64_t place) const;
+  void transposeRows(mlir::Value rows, mlir::Value terms);
   mlir::Value groupsTo(mlir::Value k);
-  bool takesSums() const { return multipliesSums(f, e.level); }
-  TileOperands wideOperands(const ContractionTask &task, const ContractionTile &tile);
-  /// `init` (empty: 0) less what the sums of products of sums have of the row or of the column alone, which lies in
-  /// memory, `rowStep` numbers from one row's to the next's.
-  llvm::SmallVector<mlir::Value> startOfSums(TileShape shape, mlir::Value rowSums, int64_t rowStep,
-                                             mlir::Value columnSums, mlir::ValueRange init);
-  /// The products of the two words of each group in a vector of 16-bit integers, added to a vector of sums.
-  mlir::Value addProductsOfWords(mlir::Value words, mlir::Value sums);
-  /// A vector of zeros of the accumulator's type.
-  mlir::Value zeroSum();
-  mlir::Value sumOfLanes(mlir::Value vector);
+  mlir::Value largestBytes();
+  mlir::Value zeroBytes();
+  void noteLargest(llvm::ArrayRef<mlir::Value> square, mlir::Value term);
+  mlir::Value leavesRange(mlir::Value weights, mlir::Value largest);
+  void takeOut(mlir::Value pairs, mlir::Value copy, mlir::Value term);
+  /// Whether something is left out, in lists.
+  mlir::Value copyPanelOfBytes(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
+  /// Copies the tile's columns, and multiplies by all rows what the copies leave out.
+  void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
+                          mlir::Value kLower, mlir::Value kUpper);
+  llvm::SmallVector<mlir::Value> multiplyEntries(mlir::Value entry, mlir::Value row, mlir::ValueRange sums);
+  void multiplyLists(const ContractionTask &task);
+  void transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p);
+  TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile);
+  /// `init` (empty: 0) and the products of what the tile's columns leave out.
+  llvm::SmallVector<mlir::Value> startOfBytes(const ContractionTask &task, const ContractionTile &tile,
+                                              mlir::ValueRange init);
 
   // Rows in fixed point (CpuContractionFixedPoint.cpp).
   ByteProducts chooseByteProducts() const;
@@ -352,6 +356,17 @@ struct ContractionEmission {
 
   // Windows of three bytes, four outputs at once (CpuContractionQuads.cpp). A task's rows are quads then.
   bool takesQuads() const { return f.quads.across && e.level.widensBytes(); }
+  /// Whether their products are those of sums: of enough terms to pay for what a tile's sums start with.
+  bool takesSums() const;
+  /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
+  mlir::Value loadWords(mlir::Value from, int64_t groups);
+  /// Minus what the sums of products of sums have of the row or of the column alone; empty: products are plain.
+  llvm::SmallVector<mlir::Value> startOfSums(TileShape shape, mlir::Value rowSums, mlir::Value columnSums);
+  /// The products of the two words of each group in a vector of 16-bit integers, added to a vector of sums.
+  mlir::Value addProductsOfWords(mlir::Value words, mlir::Value sums);
+  /// A vector of zeros of the accumulator's type.
+  mlir::Value zeroSum();
+  mlir::Value sumOfLanes(mlir::Value vector);
   mlir::Value firstRowOfQuad(mlir::Value quad);
   mlir::Value sharedOutputs(mlir::Value quad);
   Expr termsOfOuter(const KLoop &kLoop);
@@ -467,9 +482,16 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, wideLhs, wideRhs, wideRowSums, wideColumnSums, quadPixels,
-      quadWeights, quadProducts, quadRowSums, quadColumnSums, fixedRows, copied;
-  Widening widening = Widening::None;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
+      listCounts, restOfColumns, restOfRows, quadPixels, quadWeights, quadProducts, quadRowSums, quadColumnSums,
+      fixedRows, copied;
+  ByteCopying copying = ByteCopying::None;
+  /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
+  /// row's to the next's. Zeros at one place where there are none.
+  struct RestOfPanel {
+    mlir::Value first, pitch;
+  };
+  llvm::SmallVector<RestOfPanel> rests;
   FixedPoint fixedPoint = FixedPoint::None;
   mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none

@@ -55,8 +55,8 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
 /// panels lie as far apart as there are tiles, each of its streams begins where one of the tile before has ended.
 bool ContractionEmission::wantsLongStreams() {
   std::optional<int64_t> rows = i.asConstant(m);
-  bool isPlain = outputs == 1 && sharedPixels.empty() && widening == Widening::None && fixedPoint == FixedPoint::None &&
-                 !takesQuads() && !f.turns;
+  bool isPlain = outputs == 1 && sharedPixels.empty() && copying == ByteCopying::None &&
+                 fixedPoint == FixedPoint::None && !takesQuads() && !f.turns;
   bool isOneBlock = f.batch.isConstant(1) && f.blocks.m.isConstant(1) && !f.blocks.isSplitK();
   if (!rows || *rows > split.height || !isPlain || !isOneBlock || sumsInMatrix())
     return false;

@@ -384,10 +384,7 @@ Value FixedPointTile::addProducts(Value bytes, Value digits, Value sum) const {
     return LLVM::CallIntrinsicOp::create(b, e.loc, sum.getType(), b.getStringAttr(e.level.signedByteDotOf(lanes * 32)),
                                          ValueRange{sum, x, y})
         .getResult(0);
-  auto pairs = VectorType::get(lanes * 2, b.getI16Type());
-  Value product =
-      LLVM::CallIntrinsicOp::create(b, e.loc, pairs, b.getStringAttr(e.level.bytePairsOf(lanes * 32)), ValueRange{x, y})
-          .getResult(0);
+  Value product = createBytePairs(e, x, y);
   return sum ? arith::AddIOp::create(b, e.loc, sum, product).getResult() : product;
 }
 

@@ -12,8 +12,8 @@
 //
 // Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand,
 // unless it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on
-// the level; only the number of blocks is planned here, each level spreads its tiles over them. Levels whose tasks take
-// bytes apart may have fewer blocks of rows and more of columns, as many tasks.
+// the level; only the number of blocks is planned here, each level spreads its tiles over them. Levels whose tasks
+// copy bytes may have fewer blocks of rows and more of columns, as many tasks.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -39,7 +39,7 @@ static constexpr int64_t taskWork = 1 << 16; // multiply-adds: half of a microse
 static constexpr int64_t grainWork = 1 << 16;
 static constexpr int64_t fewestCut = 48;          // rows of a task that are worth two
 static constexpr int64_t fewestOfSmall = 24;      // the same beside a small weight
-static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels take apart in each task
+static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels copy in each task
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 /// Words of k that are not cut, and of a block where they are: 128 rows by so many stay in the second-level cache.
 static constexpr int64_t longestWhole = 1024, longestBlock = 768;
@@ -53,7 +53,7 @@ struct BlockCounts {
 /// Bytes of A that a row adds to the working set: a convolution's rows overlap.
 static double bytesOfRow(const ContractionForm &form, int64_t k) {
   double bytes = double(k) * form.lhs.elementBytes();
-  if (form.multipliesBytes()) // some levels copy them as 16-bit integers
+  if (form.multipliesBytes()) // some levels copy them twice
     return (form.lhs.form == LhsForm::PackedRows ? 3 : 2) * bytes;
   if (!form.lhs.readsMemory())
     return bytes;
@@ -189,11 +189,11 @@ static void splitK(ContractionForm &form) {
   form.blocks.k = Expr::constant(context, llvm::divideCeil(*extent, form.blocks.kSize.getValue()));
 }
 
-/// Whether copies of bytes as 16-bit integers may save more than they cost. For a row, in cycles of a core with 256-bit
-/// vectors: some for each run of k and for each vector, against a sixth of what its products take (measured).
-static bool paysToWiden(const ContractionForm &form) {
-  constexpr int64_t ofRun = 20, bytesOfCycle = 8, productsOfCycle = 128;
-  if (!form.multipliesBytes() || form.blocks.rowsMost.asConstant().value_or(fewestWidened) < fewestWidened)
+/// Whether copies of bytes may save more than they cost. For a row, in cycles of a core with 256-bit vectors: some for
+/// each run of k and for each vector, against half of what its products take without them.
+static bool paysToCopy(const ContractionForm &form) {
+  constexpr int64_t ofRun = 20, bytesOfCycle = 8, productsOfCycle = 32;
+  if (!form.multipliesBytes() || form.blocks.rowsMost.asConstant().value_or(fewestCopied) < fewestCopied)
     return false;
   auto n = form.n.asConstant(), k = form.k.asConstant();
   int64_t runs = 1;
@@ -297,25 +297,38 @@ static void layOutQuads(ContractionForm &form, ScratchLayout &layout) {
   quads.columnSumsAt = layout.add(Expr::constant(context, quadPoints * panelWidth), bytes);
 }
 
-static void layOutWideCopies(ContractionForm &form, ScratchLayout &layout) {
+/// Lines that are an odd number, so that rows do not meet in the same sets of the first-level cache.
+static Expr pitchOf(Expr bytes) { return bytes.ceilDiv(lineBytes).floorDiv(2) * (2 * lineBytes) + lineBytes; }
+
+static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   MLIRContext *context = form.op.getContext();
-  WideCopies &wide = form.wide;
+  constexpr int64_t rowsTogether = 64, termsTogether = 16; // that are transposed at once, at most
+  ByteCopies &copies = form.bytes;
   ContractionBlocks &blocks = form.blocks;
-  wide.rows = rowsOfBlock(form);
-  wide.pitch = roundUp(wide.rows * form.group, 64) + 32;
+  copies.rows = rowsOfBlock(form);
+  Expr terms = roundUp(copies.rows * form.group, termsTogether);
+  copies.pitch = pitchOf(terms);
   Expr most = blocks.rowsMost;
-  auto m = form.m.asConstant(), pitch = wide.pitch.asConstant();
+  auto m = form.m.asConstant(), pitch = copies.pitch.asConstant();
   if (m && pitch && blocks.m.isConstant() && blocks.n.isConstant() && !blocks.isSplitK() &&
       form.lhs.form != LhsForm::PackedRows && ownsTasks(form)) {
-    blocks.ofCopies = countBlocksOfCopies(form, *m, 2 * *pitch, /*ofTransform=*/4);
+    blocks.ofCopies = countBlocksOfCopies(form, *m, *pitch, /*ofTransform=*/8);
     most = mostOfPart(form.m, Expr::constant(context, blocks.ofCopies), 2 * tallestTile);
   }
+  most = roundUp(most, rowsTogether);
   int64_t bytes = form.accumulatorBytes();
   int64_t columns = panelWidth * std::min(widestTile, form.n.ceilDiv(panelWidth).asConstant().value_or(widestTile));
-  wide.lhsAt = layout.add(most * wide.pitch, 2);
-  wide.rhsAt = layout.add(wide.rows * (2 * columns), bytes);
-  wide.rowSumsAt = layout.add(most, bytes);
-  wide.columnSumsAt = layout.add(Expr::constant(context, columns), bytes);
+  copies.turnedPitch = pitchOf(most);
+  copies.restPitch = most + lineBytes / bytes;
+  copies.listSize = copies.rows * 2 + 2; // one of each pair, and one that makes them even
+  copies.rowsAt = layout.add(most * copies.pitch, 1);
+  copies.turnedAt = layout.add(terms * copies.turnedPitch, 1);
+  copies.columnsAt = layout.add(copies.rows * columns, bytes);
+  copies.listPlacesAt = layout.add(copies.listSize * panelWidth, 8);
+  copies.listWeightsAt = layout.add(copies.listSize * panelWidth, 2);
+  copies.listCountsAt = layout.add(terms + panelWidth * 8, 1);
+  copies.restOfColumnsAt = layout.add(copies.restPitch * panelWidth, bytes);
+  copies.restOfRowsAt = layout.add(copies.restPitch * columns, bytes);
 }
 
 static void layOutScratch(ContractionForm &form) {
@@ -337,8 +350,8 @@ static void layOutScratch(ContractionForm &form) {
     layOutStrassen(form, layout);
   if (ownsTasks(form) && paysInQuads(form))
     layOutQuads(form, layout);
-  else if (paysToWiden(form))
-    layOutWideCopies(form, layout);
+  else if (paysToCopy(form))
+    layOutByteCopies(form, layout);
   form.scratch.size = Expr::max(layout.end, ofMatrix.end);
 }
 

@@ -37,9 +37,9 @@ ContractionTask ContractionEmission::findBlocks(Value index) {
     task.batch = i.floorDiv(rest, nBlocks, true);
     task.nBlock = i.mod(rest, nBlocks, true);
   } else {
-    // Columns are taken apart by each task, rows once for tasks that share them.
+    // Columns are copied by each task, rows once for tasks that share them.
     bool fixesRows = fixedPoint != FixedPoint::None && f.permitsByteRows();
-    bool mFastest = f.blocks.mFastest && !widensTasks() && !takesQuads() && !copied && !fixesRows;
+    bool mFastest = f.blocks.mFastest && !copiesRowsOfTasks() && !takesQuads() && !copied && !fixesRows;
     Value tasksOfBatch = i.mul(mBlocks, nBlocks), rest = i.mod(index, tasksOfBatch, true);
     Value fastest = mFastest ? mBlocks : nBlocks;
     Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);

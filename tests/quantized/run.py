@@ -156,7 +156,7 @@ class QuantizedTest(unittest.TestCase):
                 self.check(model, feeds, grouped=k % 4 == 0 and k >= 64)
 
     def test_many_rows(self):
-        """Rows that a compile knows or does not, around the number from which bytes are copied as 16-bit integers and in
+        """Rows that a compile knows or does not, around the number from which bytes are copied, and in
         several blocks; sums in one block and in several."""
         for m, k in itertools.product((15, 16, 29, 49, 200), (64, 1100, 2052)):
             rng = np.random.default_rng(m * k)
@@ -167,6 +167,18 @@ class QuantizedTest(unittest.TestCase):
                 y = graph.add("MatMulInteger", ["x", graph.constant(w), graph.constant(zero)])
                 with self.subTest(rows=rows, m=m, k=k, n=n):
                     self.check(graph.model([("x", np.uint8, [rows, k])], y, np.int32), [{"x": x}], grouped=True)
+
+    def test_large_pairs(self):
+        """Weights of which two products may leave 16 bits, by bytes of 255 everywhere or at some places."""
+        weights = ([127], [-128], [127, -128], [64, 65], [-64, -65], [127, 0], [-128, 1, -127])
+        for values, (m, n, k) in zip(itertools.cycle(weights), [(16, 48, 68), (33, 40, 100), (49, 130, 512), (200, 65, 68)] * 4):
+            rng = np.random.default_rng(m * k + values[0])
+            w, some = rng.choice(np.array(values, np.int8), (k, n)), rng.integers(0, 200, (m, k), np.uint8)
+            some[:, rng.integers(0, k, k // 4)] = 255
+            graph = Graph()
+            model = graph.model([("x", np.uint8, [m, k])], graph.add("MatMulInteger", ["x", graph.constant(w)]), np.int32)
+            with self.subTest(values=values, m=m, n=n, k=k):
+                self.check(model, [{"x": np.full((m, k), 255, np.uint8)}, {"x": some}])
 
     def test_two_inputs(self):
         """Without a constant operand the product is one of bytes, too, where a group of four divides the sums and rows

@@ -1,5 +1,6 @@
-// Products and convolutions of bytes: sums are those of the integers, at every level, whether they are of products, of
-// products of sums (codegen/cpu/CpuContractionWiden.cpp) or of four outputs at once (CpuContractionQuads.cpp).
+// Products and convolutions of bytes: sums are those of the integers, at every level, whether they are of pairs,
+// with lists of what does not fit (codegen/cpu/CpuContractionBytes.cpp), or of four outputs at once, products of sums
+// or not (CpuContractionQuads.cpp).
 #include "tests/unit/TemplateRunner.h"
 
 #include <catch2/catch.hpp>
@@ -186,6 +187,24 @@ TEST_CASE("products of bytes at the ends of their range", "[contraction]") {
       checkProduct(24, 64, k, [] { return 255; }, [=] { return weight; });
   std::mt19937 numbers(4);
   checkProduct(40, 64, 1028, [&] { return numbers() & 1 ? 255 : 0; }, [&] { return numbers() & 1 ? 127 : -128; });
+}
+
+// Pairs of weights whose products by 255 just stay in 16 bits, or just leave them; bytes that let them, at few places.
+TEST_CASE("products of bytes around the range of pairs", "[contraction]") {
+  std::mt19937 numbers(5);
+  auto oneOf = [&](std::vector<int> values) {
+    return [&numbers, values] { return values[numbers() % values.size()]; };
+  };
+  int64_t drawn = 0;
+  auto everyNinth = [&] { return ++drawn % 9 ? int(numbers() % 128) : 255; };
+  for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{37, 48, 68}, {16, 33, 100}, {161, 80, 260}}) {
+    for (const std::vector<int> &weights :
+         {std::vector<int>{64, 65}, {-64, -65}, {127, 1, 2}, {-128, 0, -1}, {127, -128, 0}}) {
+      checkProduct(m, n, k, [] { return 255; }, oneOf(weights));
+      checkProduct(m, n, k, oneOf({254, 255, 128, 129}), oneOf(weights));
+    }
+    checkProduct(m, n, k, everyNinth, oneOf({127, -128, 127, 100, -100}));
+  }
 }
 
 TEST_CASE("windows of three bytes have the sums of the integers", "[contraction]") {

@@ -1,26 +1,27 @@
-// Where no instruction multiplies bytes, a product of many rows runs on copies of both operands as 16-bit integers: the
-// innermost loop has the products and their sums alone, at 256 bits products of sums. Few rows are not worth the copies.
+// Where no instruction multiplies four bytes, a product of many rows runs on copies of both operands: the innermost loop
+// has products of pairs, whose sums fit in 16 bits, and what adds them up alone. What does not fit is multiplied as
+// 16-bit integers before it. Few rows are not worth the copies.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=asm | FileCheck %s --check-prefix=V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=asm | FileCheck %s --check-prefix=V4
 // RUN: ptc-kernel %s --level=x86-64-v4-vnni-bf16 --emit=asm | FileCheck %s --check-prefix=VNNI
 
 // V3-LABEL: many_rows:
+// V3: vpmaxub
+// V3: vpcmpeqw
+// V3: tzcnt
 // V3: vpmovzxbw
-// V3: vpsraw
-// V3: vpaddw
+// V3: vpmaddwd
+// V3: vpmaddubsw
 // V3-NOT: vpand
 // V3-NOT: vpsr
-// V3-NOT: vpsll
-// V3-COUNT-8: vpmaddwd
-// V3-NOT: vpand
-// V3-NOT: vpsr
-// V3-NOT: vpsll
+// V3-COUNT-15: vpmaddubsw
+// V3-NOT: vpmovzxbw
 // V3: jl
 // V4-LABEL: many_rows:
-// V4: vpmovzxbw
+// V4: vpmaddubsw {{.*}}zmm
 // V4: vpmaddwd {{.*}}zmm
 // VNNI-LABEL: many_rows:
-// VNNI-NOT: vpmovzxbw
+// VNNI-NOT: vpmaddubsw
 // VNNI: vpdpbusd
 loop.kernel @many_rows(%x: !loop.buffer<[320*128] x i8>, %w: !loop.buffer<[4*128*16] x i8>, %y: !loop.buffer<[320*64] x i32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
@@ -39,7 +40,7 @@ loop.kernel @many_rows(%x: !loop.buffer<[320*128] x i8>, %w: !loop.buffer<[4*128
 }
 
 // V3-LABEL: few_rows:
-// V3-NOT: vpmovzxbw
+// V3-NOT: vpmaddubsw
 // V3: vpmaddwd
 loop.kernel @few_rows(%x: !loop.buffer<[6*128] x i8>, %w: !loop.buffer<[4*128*16] x i8>, %y: !loop.buffer<[6*64] x i32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
@@ -57,44 +58,22 @@ loop.kernel @few_rows(%x: !loop.buffer<[6*128] x i8>, %w: !loop.buffer<[4*128*16
   }
 }
 
-// Nor are few columns, which do not read a row's copy often.
+// Nor are few columns of few terms, which do not read a row's copy often.
 // V3-LABEL: few_columns:
-// V3-NOT: vpmovzxbw
+// V3-NOT: vpmaddubsw
 // V3: vpmaddwd
-loop.kernel @few_columns(%x: !loop.buffer<[320*128] x i8>, %w: !loop.buffer<[128*16] x i8>, %y: !loop.buffer<[320*16] x i32>)
+loop.kernel @few_columns(%x: !loop.buffer<[320*32] x i8>, %w: !loop.buffer<[32*16] x i8>, %y: !loop.buffer<[320*16] x i32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
-  loop.contraction [320, 16, 128] batch 0 m 1 n 1 k 1 lhs {
-    %0 = loop.load %x[d0*128 + d2] : !loop.buffer<[320*128] x i8>
+  loop.contraction [320, 16, 32] batch 0 m 1 n 1 k 1 lhs {
+    %0 = loop.load %x[d0*32 + d2] : !loop.buffer<[320*32] x i8>
     %1 = arith.extui %0 : i8 to i32
     loop.yield %1 : i32
   } rhs {
-    %0 = loop.panels %w {group = 4 : i64} : !loop.buffer<[128*16] x i8> -> i8
+    %0 = loop.panels %w {group = 4 : i64} : !loop.buffer<[32*16] x i8> -> i8
     %1 = arith.extsi %0 : i8 to i32
     loop.yield %1 : i32
   } epilogue {
   ^bb0(%acc: i32):
     loop.store %acc, %y[d0*16 + d1] : !loop.buffer<[320*16] x i32>
-  }
-}
-
-// A sum of few terms is of products: what those of sums start with would show.
-// V3-LABEL: few_terms:
-// V3: vpmovzxbw
-// V3-NOT: vpaddw
-// V3-COUNT-12: vpmaddwd
-// V3-NOT: vpaddw
-loop.kernel @few_terms(%x: !loop.buffer<[320*64] x i8>, %w: !loop.buffer<[16*64*16] x i8>, %y: !loop.buffer<[320*256] x i32>)
-    attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
-  loop.contraction [320, 256, 64] batch 0 m 1 n 1 k 1 lhs {
-    %0 = loop.load %x[d0*64 + d2] : !loop.buffer<[320*64] x i8>
-    %1 = arith.extui %0 : i8 to i32
-    loop.yield %1 : i32
-  } rhs {
-    %0 = loop.panels %w {group = 4 : i64} : !loop.buffer<[16*64*16] x i8> -> i8
-    %1 = arith.extsi %0 : i8 to i32
-    loop.yield %1 : i32
-  } epilogue {
-  ^bb0(%acc: i32):
-    loop.store %acc, %y[d0*256 + d1] : !loop.buffer<[320*256] x i32>
   }
 }

@@ -1,0 +1,432 @@
+//===- CpuContractionBytes.cpp - bytes multiplied in pairs ----------------===//
+//
+// Problem. Where no instruction multiplies four bytes and adds them up, one does for two: into 16 bits, in which larger
+// sums saturate. With one that adds up neighbours it makes three instructions for four products of each lane; as 16-bit
+// integers they take four and twice the loads.
+//
+// Idea. Bytes of A have no sign, those of B have one. Two products leave 16 bits only if the two weights are of one
+// sign and large, and so are bytes of A at both places: whether that may be, the largest byte of a task's rows at each
+// place tells. Of weights that are normally distributed 0.7 to 7 % of the pairs have a sum beyond +-128, the least that
+// leaves 16 bits, and most places have no byte near 255. So of such a pair the second weight is taken out of the tile's
+// copy of B. Its products are added up apart, exactly, and the tile's sums start from them.
+//
+//   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
+//          them. A second copy is transposed, [k][rows], for the products apart; the largest bytes are found beside
+//   B      a panel of the column tile is copied, without the weights that are taken out: those wait in a list for each
+//          column, (where k's rows begin in the transposed copy, weight)
+//   rest   for each column, vectors of rows: two entries of its list at a time are widened to 16 bits, interleaved, and
+//          multiplied and added up by one instruction; then transposed, [row][columns of the tile]
+//
+// Copies hold the block of k that is computed, as a rule all of k. Neighbours in k are contiguous in them, whatever the
+// loops over k were: the tile has one.
+//
+// Cost. A row takes a third of an instruction for a term, a product of a row and an entry as much, where the tile has
+// an eighth for each product: from `fewestCopied` rows of a task on. Even if half of all weights are in lists, they
+// take no longer than 16-bit integers would. Sums are the same integers in any order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t squareSize = 16; // bytes of the part of a vector that interleaving stays in
+static constexpr int64_t pairsOfGroup = 2;
+
+void ContractionEmission::cutForCopies() {
+  if (!f.blocks.ofCopies || !e.level.widensBytes())
+    return;
+  int64_t tasks = f.blocks.m.getValue() * f.blocks.n.getValue(), width = takesQuads() ? 1 : split.width;
+  int64_t mostColumns = llvm::divideCeil(llvm::divideCeil(f.n.getValue(), panelWidth), width);
+  for (int64_t rows = f.blocks.ofCopies; rows < f.blocks.m.getValue(); ++rows)
+    if (tasks % rows == 0 && tasks / rows <= mostColumns) {
+      mBlocks = i.constant(rows);
+      nBlocks = i.constant(tasks / rows);
+      return;
+    }
+}
+
+ByteCopying ContractionEmission::chooseCopying() {
+  if (!f.bytes.rowsAt || !e.level.widensBytes())
+    return ByteCopying::None;
+  auto rows = i.asConstant(m), blocks = i.asConstant(mBlocks);
+  if (!rows || !blocks)
+    return ByteCopying::ManyRows;
+  return *rows / *blocks >= fewestCopied ? ByteCopying::All : ByteCopying::None;
+}
+
+//===----------------------------------------------------------------------===//
+// Rows of A
+//===----------------------------------------------------------------------===//
+
+void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLower, Value kUpper) {
+  Type byte = f.lhs.element;
+  int64_t together = e.level.lanesOf(8) / f.group; // groups of a vector
+  auto copyRun = [&](Value from, Value to, Value groups) {
+    auto copy = [&](Value at, int64_t count) {
+      Value offset = i.mul(at, i.constant(f.group));
+      Value bytes = e.createLoad(byte, count * f.group, e.getAddress(from, byte, offset));
+      e.createStore(bytes, e.getAddress(to, byte, offset));
+    };
+    Value whole = i.mul(i.floorDiv(groups, i.constant(together), true), i.constant(together));
+    loop(i.constant(0), whole, together, [&](Value at) { copy(at, together); });
+    auto known = i.asConstant(groups);
+    if (!known)
+      return loop(whole, groups, 1, [&](Value at) { copy(at, 1); });
+    Value rest = whole;
+    for (int64_t count = together / 2; count; count /= 2)
+      if (*known & count) {
+        copy(rest, count);
+        rest = i.add(rest, i.constant(count));
+      }
+  };
+  Value rows = task.rows;
+  if (copying == ByteCopying::ManyRows)
+    rows = i.select(i.compare(arith::CmpIPredicate::sge, rows, i.constant(fewestCopied)), rows, i.constant(0));
+  Value endRow = i.add(task.firstRow, rows);
+  loop(task.firstRow, endRow, 1, [&](Value row) {
+    auto addresses = rowAddresses(task, RowClass{.height = 1}, row);
+    SmallVector<Value> outer;
+    auto copyLoops = [&](auto &&self, Value to) -> void {
+      const KLoop &kLoop = f.kLoops[outer.size()];
+      Value lower = outer.empty() ? kLower : i.constant(0), upper = outer.empty() ? kUpper : value(kLoop.extent);
+      if (outer.size() + 1 == f.kLoops.size()) {
+        Value from = e.getAddress(addresses(outer).front(), byte, i.mul(lower, i.constant(f.group)));
+        return copyRun(from, to, i.sub(upper, lower));
+      }
+      Value step = i.mul(value(kLoop.bStride), i.constant(f.group));
+      loop(lower, upper, 1, [&](Value at) {
+        outer.push_back(at);
+        self(self, e.getAddress(to, byte, i.mul(i.sub(at, lower), step)));
+        outer.pop_back();
+      });
+    };
+    Value local = i.sub(row, task.firstRow);
+    copyLoops(copyLoops, e.getAddress(byteRows, byte, i.mul(local, value(f.bytes.pitch))));
+  });
+  Value terms = i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group));
+  Value zero = zeroBytes();
+  loop(i.constant(0), terms, squareSize,
+       [&](Value term) { e.createStore(zero, e.getAddress(largestBytes(), byte, term)); });
+  // Transposed with the others.
+  Value wholeRows =
+      i.mul(i.floorDiv(i.add(rows, i.constant(e.level.lanesOf(8) - 1)), i.constant(e.level.lanesOf(8)), true),
+            i.constant(e.level.lanesOf(8)));
+  loop(rows, wholeRows, 1, [&](Value row) {
+    loop(i.constant(0), terms, squareSize, [&](Value term) {
+      e.createStore(zero, e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term)));
+    });
+  });
+  transposeRows(rows, terms);
+}
+
+/// What vectors of so many lanes have at even and at odd places of the result, in each 128 bits apart.
+static std::pair<Value, Value> interleave(KernelEmitter &e, Value x, Value y, int64_t ofPart) {
+  int64_t count = cast<VectorType>(x.getType()).getNumElements();
+  SmallVector<int32_t> low, high;
+  for (int64_t part = 0; part < count; part += ofPart)
+    for (int64_t at = 0; at < ofPart / 2; ++at)
+      for (int64_t operand : {int64_t(0), count}) {
+        low.push_back(int32_t(operand + part + at));
+        high.push_back(int32_t(operand + part + ofPart / 2 + at));
+      }
+  return {LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, low),
+          LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, high)};
+}
+
+/// One vector behind the other.
+static Value join(KernelEmitter &e, ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  size_t half = vectors.size() / 2;
+  Value x = join(e, vectors.take_front(half)), y = join(e, vectors.drop_front(half));
+  auto order = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(2 * cast<VectorType>(x.getType()).getNumElements())));
+  return LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, order);
+}
+
+/// The row of a block whose byte is at this place of the transposed copy: two vectors of interleaved 16-bit integers
+/// have then the rows of two vectors of sums, in their order.
+int64_t ContractionEmission::rowOfPlace(int64_t place) const {
+  int64_t words = e.level.lanesOf(16), parts = words / 8, word = place % words;
+  return place / words * words + word % 8 / 4 * (4 * parts) + word / 8 * 4 + word % 4;
+}
+
+/// Behind the lists' counts: for each term of the rows the largest byte.
+Value ContractionEmission::largestBytes() {
+  return e.getAddress(listCounts, e.builder.getI64Type(), i.constant(panelWidth));
+}
+
+Value ContractionEmission::zeroBytes() {
+  return i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get({squareSize}, f.lhs.element))));
+}
+
+void ContractionEmission::noteLargest(ArrayRef<Value> square, Value term) {
+  OpBuilder &b = e.builder;
+  SmallVector<Value> rows(square);
+  auto most = [&](Value x, Value y) { return arith::MaxUIOp::create(b, e.loc, x, y).getResult(); };
+  for (; rows.size() > 1; rows.resize(rows.size() / 2))
+    for (size_t at = 0; at < rows.size() / 2; ++at)
+      rows[at] = most(rows[at], rows[at + rows.size() / 2]);
+  Value all = rows.front(), address = e.getAddress(largestBytes(), f.lhs.element, term);
+  for (int64_t count = e.level.lanesOf(8) / 2; count >= squareSize; count /= 2) {
+    SmallVector<int32_t> low = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(count))), high;
+    for (int32_t lane : low)
+      high.push_back(lane + int32_t(count));
+    all = most(LLVM::ShuffleVectorOp::create(b, e.loc, all, all, low),
+               LLVM::ShuffleVectorOp::create(b, e.loc, all, all, high));
+  }
+  e.createStore(most(all, e.createLoad(f.lhs.element, squareSize, address)), address);
+}
+
+/// Squares of 16 terms by the rows of a vector.
+void ContractionEmission::transposeRows(Value rows, Value terms) {
+  Type byte = f.lhs.element;
+  int64_t together = e.level.lanesOf(8);
+  Value pitch = value(f.bytes.pitch), turnedPitch = value(f.bytes.turnedPitch);
+  loop(i.constant(0), rows, together, [&](Value row) {
+    loop(i.constant(0), terms, squareSize, [&](Value term) {
+      SmallVector<Value> square;
+      for (int64_t at = 0; at < squareSize; ++at) {
+        SmallVector<Value> parts;
+        for (int64_t place = at; place < together; place += squareSize) {
+          Value from = i.add(i.mul(i.add(row, i.constant(rowOfPlace(place))), pitch), term);
+          parts.push_back(e.createLoad(byte, squareSize, e.getAddress(byteRows, byte, from)));
+        }
+        square.push_back(join(e, parts));
+      }
+      noteLargest(square, term);
+      for (int64_t round = 1; round < squareSize; round *= 2) {
+        SmallVector<Value> next;
+        for (int64_t at = 0; at < squareSize / 2; ++at) {
+          auto [low, high] = interleave(e, square[size_t(at)], square[size_t(at + squareSize / 2)], squareSize);
+          next.append({low, high});
+        }
+        square = next;
+      }
+      for (auto [at, vector] : llvm::enumerate(square)) {
+        Value to = i.add(i.mul(i.add(term, i.constant(int64_t(at))), turnedPitch), row);
+        e.createStore(vector, e.getAddress(turnedRows, byte, to));
+      }
+    });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Columns of B
+//===----------------------------------------------------------------------===//
+
+/// Where a panel's k loop stands, in groups: those of the outermost loop's [kLower, kUpper).
+Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.front().bStride)); }
+
+/// For each pair of a vector of weights of a group whether its products by the largest bytes leave 16 bits, which makes
+/// their sum the largest or the smallest number.
+Value ContractionEmission::leavesRange(Value weights, Value largest) {
+  OpBuilder &b = e.builder;
+  int64_t count = lanes * f.group;
+  auto bytes = VectorType::get(count, b.getI8Type()), pairs = VectorType::get(count / 2, b.getI16Type());
+  auto splat = [&](VectorType type, const APInt &value) {
+    return i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, value)));
+  };
+  Value sums = createBytePairs(e, LLVM::BitcastOp::create(b, e.loc, bytes, e.splat(largest, lanes)),
+                               LLVM::BitcastOp::create(b, e.loc, bytes, weights));
+  auto isAt = [&](const APInt &end) {
+    return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, sums, splat(pairs, end)).getResult();
+  };
+  return arith::OrIOp::create(b, e.loc, isAt(APInt::getSignedMaxValue(16)), isAt(APInt::getSignedMinValue(16)));
+}
+
+/// Puts the second weights of the pairs that the bits of `pairs` tell into the lists of their columns, and zeros in
+/// place of them: bit 2 * column + pair of each group from `term` on, whose copy begins at `copy`.
+void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
+  OpBuilder &b = e.builder;
+  Type byte = b.getI8Type(), half = b.getI16Type();
+  Value count = LLVM::CtPopOp::create(b, e.loc, pairs.getType(), pairs), one = i.constant(1);
+  e.createLoop(i.constant(0), count, 1, {pairs}, [&](Value, ValueRange carried) -> SmallVector<Value> {
+    Value left = carried.front();
+    Value bit = LLVM::CountTrailingZerosOp::create(b, e.loc, left.getType(), left, /*is_zero_poison=*/false);
+    Value weightAt = e.getAddress(copy, byte, i.add(i.mul(bit, i.constant(pairsOfGroup)), one));
+    Value weight = e.createLoad(byte, 1, weightAt);
+    e.createStore(i.constant(b.getI8IntegerAttr(0)), weightAt);
+    Value column = i.mod(i.floorDiv(bit, i.constant(pairsOfGroup), true), i.constant(panelWidth), true);
+    Value group = i.floorDiv(bit, i.constant(pairsOfGroup * panelWidth), true);
+    Value own = i.add(i.mul(i.mod(bit, i.constant(pairsOfGroup), true), i.constant(2)), one);
+    own = i.add(term, i.add(i.mul(group, i.constant(f.group)), own));
+    Value countAt = e.getAddress(listCounts, b.getI64Type(), column), number = e.createLoad(b.getI64Type(), 1, countAt);
+    Value entry = i.add(i.mul(column, value(f.bytes.listSize)), number);
+    e.createStore(i.mul(own, value(f.bytes.turnedPitch)), e.getAddress(listPlaces, b.getI64Type(), entry));
+    e.createStore(arith::ExtSIOp::create(b, e.loc, half, weight), e.getAddress(listWeights, half, entry));
+    e.createStore(i.add(number, one), countAt);
+    Value lower = arith::SubIOp::create(b, e.loc, left, one);
+    return {arith::AndIOp::create(b, e.loc, left, lower)};
+  });
+}
+
+Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value from, Value to, Value groups) {
+  OpBuilder &b = e.builder;
+  constexpr int64_t together = 64 / (pairsOfGroup * panelWidth); // groups of one word of bits
+  Value width = i.constant(panelWidth);
+  auto copy = [&](Value group, int64_t count, Value any) -> SmallVector<Value> {
+    Value start = i.mul(group, width);
+    SmallVector<Value> masks, largest;
+    for (int64_t at = 0; at < count; ++at) {
+      Value place = i.mul(i.add(group, i.constant(at)), i.constant(f.group));
+      largest.push_back(e.createLoad(f.lhs.element, f.group, e.getAddress(largestBytes(), f.lhs.element, place)));
+      largest.back() = LLVM::BitcastOp::create(b, e.loc, accumulator, largest.back());
+    }
+    for (int64_t part = 0; part < count * panelWidth; part += lanes) {
+      Value place = i.add(start, i.constant(part));
+      Value words = e.createLoad(accumulator, lanes, e.getAddress(from, accumulator, place));
+      if (convertsWeight())
+        words = convertedGroups(task, words);
+      e.createStore(words, e.getAddress(to, accumulator, place));
+      masks.push_back(leavesRange(words, largest[size_t(part / panelWidth)]));
+    }
+    Type bits = b.getIntegerType(unsigned(count * pairsOfGroup * panelWidth));
+    Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
+    if (count < together)
+      pairs = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), pairs);
+    takeOut(pairs, e.getAddress(to, accumulator, start), i.mul(group, i.constant(f.group)));
+    return {arith::OrIOp::create(b, e.loc, any, pairs)};
+  };
+  Value whole = i.mul(i.floorDiv(groups, i.constant(together), true), i.constant(together));
+  SmallVector<Value> any =
+      e.createLoop(i.constant(0), whole, together, i.constant(0),
+                   [&](Value group, ValueRange carried) { return copy(group, together, carried.front()); });
+  any = e.createLoop(whole, groups, 1, any,
+                     [&](Value group, ValueRange carried) { return copy(group, 1, carried.front()); });
+  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), i.constant(0));
+}
+
+void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
+                                             Value kLower, Value kUpper) {
+  Value lower = groupsTo(kLower), groups = i.sub(groupsTo(kUpper), lower), width = i.constant(panelWidth);
+  Value zeros =
+      e.getAddress(restOfRows, accumulator, i.mul(value(f.bytes.restPitch), i.constant(columns.panels * panelWidth)));
+  for (int64_t at = 0; at < panelWidth; at += lanes)
+    e.createStore(zeroSum(), e.getAddress(zeros, accumulator, i.constant(at)));
+  rests.clear();
+  for (int64_t p = 0; p < columns.panels; ++p) {
+    loop(i.constant(0), width, 1,
+         [&](Value column) { e.createStore(i.constant(0), e.getAddress(listCounts, e.builder.getI64Type(), column)); });
+    Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
+    Value to = e.getAddress(byteColumns, accumulator, i.mul(value(f.bytes.rows), i.constant(p * panelWidth)));
+    Value isSplit = copyPanelOfBytes(task, e.getAddress(from, accumulator, i.mul(lower, width)), to, groups);
+    emitIf(isSplit, [&] {
+      multiplyLists(task);
+      transposeRest(task, columns, p);
+    });
+    Value own = e.getAddress(restOfRows, accumulator, i.constant(p * panelWidth));
+    rests.push_back(
+        {i.select(isSplit, own, zeros), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What was taken out
+//===----------------------------------------------------------------------===//
+
+/// Two entries by the rows of a vector of bytes.
+SmallVector<Value> ContractionEmission::multiplyEntries(Value entry, Value row, ValueRange sums) {
+  OpBuilder &b = e.builder;
+  int64_t words = e.level.lanesOf(16);
+  Value weights = e.createLoad(b.getI16Type(), 2, e.getAddress(listWeights, b.getI16Type(), entry));
+  weights = e.splat(LLVM::BitcastOp::create(b, e.loc, accumulator, weights), lanes);
+  SmallVector<Value> rows, next;
+  for (int64_t at : {0, 1}) {
+    Value place = e.getAddress(listPlaces, b.getI64Type(), i.add(entry, i.constant(at)));
+    rows.push_back(e.getAddress(turnedRows, f.lhs.element,
+                                arith::AddIOp::create(b, e.loc, e.createLoad(b.getI64Type(), 1, place), row)));
+  }
+  for (size_t at = 0; at < sums.size(); at += 2) {
+    SmallVector<Value> own;
+    for (Value first : rows) {
+      Value from = e.getAddress(first, f.lhs.element, i.constant(int64_t(at) / 2 * words));
+      Value bytes = e.createLoad(f.lhs.element, words, from);
+      own.push_back(arith::ExtUIOp::create(b, e.loc, VectorType::get(words, b.getI16Type()), bytes));
+    }
+    auto [low, high] = interleave(e, own[0], own[1], squareSize / 2);
+    next.push_back(createPairDot(e, low, weights, sums[at]));
+    next.push_back(createPairDot(e, high, weights, sums[at + 1]));
+  }
+  return next;
+}
+
+/// Each column's list by all rows of the task.
+void ContractionEmission::multiplyLists(const ContractionTask &task) {
+  OpBuilder &b = e.builder;
+  int64_t together = e.level.lanesOf(8);
+  auto type = VectorType::get({lanes}, accumulator);
+  Value zero = i.constant(cast<TypedAttr>(b.getZeroAttr(type)));
+  loop(i.constant(0), i.constant(panelWidth), 1, [&](Value column) {
+    Value count = e.createLoad(b.getI64Type(), 1, e.getAddress(listCounts, b.getI64Type(), column));
+    Value first = i.mul(column, value(f.bytes.listSize)), last = i.add(first, count);
+    e.createStore(i.constant(0), e.getAddress(listPlaces, b.getI64Type(), last));
+    e.createStore(i.constant(b.getI16IntegerAttr(0)), e.getAddress(listWeights, b.getI16Type(), last));
+    loop(i.constant(0), task.rows, together, [&](Value row) {
+      SmallVector<Value> sums(size_t(together / lanes), zero);
+      sums = e.createLoop(first, last, 2, sums,
+                          [&](Value entry, ValueRange carried) { return multiplyEntries(entry, row, carried); });
+      for (auto [at, sum] : llvm::enumerate(sums)) {
+        Value place = i.add(i.mul(column, value(f.bytes.restPitch)), i.add(row, i.constant(int64_t(at) * lanes)));
+        e.createStore(sum, e.getAddress(restOfColumns, accumulator, place));
+      }
+    });
+  });
+}
+
+/// As panel p of the tile's rows.
+void ContractionEmission::transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p) {
+  loop(i.constant(0), task.rows, lanes, [&](Value row) {
+    for (int64_t part = 0; part < panelWidth; part += lanes) {
+      SmallVector<Value> square;
+      for (int64_t column = part; column < part + lanes; ++column) {
+        Value place = i.add(i.mul(i.constant(column), value(f.bytes.restPitch)), row);
+        square.push_back(e.createLoad(accumulator, lanes, e.getAddress(restOfColumns, accumulator, place)));
+      }
+      transposeSquare(e, square);
+      for (auto [at, vector] : llvm::enumerate(square)) {
+        Value place = i.mul(i.add(row, i.constant(int64_t(at))), i.constant(columns.panels * panelWidth));
+        place = i.add(place, i.constant(p * panelWidth + part));
+        e.createStore(vector, e.getAddress(restOfRows, accumulator, place));
+      }
+    }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The tile
+//===----------------------------------------------------------------------===//
+
+TileOperands ContractionEmission::byteOperands(const ContractionTask &task, const ContractionTile &tile) {
+  Type byte = f.lhs.element;
+  Value width = i.constant(panelWidth), group = i.constant(f.group);
+  Value lower = groupsTo(tile.kLower), pitch = value(f.bytes.pitch);
+  TileOperands operands{.accumulator = accumulator, .aElement = byte, .bElement = accumulator, .group = f.group};
+  operands.fitsPairs = true;
+  operands.panelStride = i.mul(value(f.bytes.rows), width);
+  operands.panels = e.getAddress(byteColumns, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
+  operands.loops.push_back({.lower = lower, .upper = groupsTo(tile.kUpper), .aStride = group, .bStride = width});
+  Value skipped = i.mul(lower, group); // copies start at kLower
+  Value first = e.getAddress(byteRows, byte, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
+  operands.rowAddresses = [=, this, count = tile.rows.height](ValueRange) {
+    return addressesApart(first, byte, count, pitch);
+  };
+  return operands;
+}
+
+SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,
+                                                     ValueRange init) {
+  SmallVector<Value> result;
+  Value first = i.sub(tile.row, task.firstRow);
+  for (int64_t r = 0; r < tile.rows.height; ++r)
+    for (const TileVector &vector : getTileVectors(tile.columns.panels, tile.columns.lastColumns, lanes)) {
+      const RestOfPanel &own = rests[size_t(vector.column / panelWidth)];
+      Value place = i.add(i.mul(i.add(first, i.constant(r)), own.pitch), i.constant(vector.column % panelWidth));
+      Value rest = e.createLoad(accumulator, vector.lanes, e.getAddress(own.first, accumulator, place));
+      result.push_back(init.empty() ? rest : arith::AddIOp::create(e.builder, e.loc, init[result.size()], rest));
+    }
+  return result;
+}
