@@ -73,8 +73,11 @@ static loop::ReductionOp getMaximumOf(math::ExpOp exp) {
 
 /// A softmax's sum, of exp(x - max x) over a row: at least 1, or NaN.
 static bool isSumOfSoftmax(Value value) {
-  loop::ReduceOp sum = getReduceOf(getStoreOf(value), prim::ReduceKind::Sum);
-  auto exp = sum ? sum.getValue().getDefiningOp<math::ExpOp>() : math::ExpOp();
+  auto sum = value.getDefiningOp<loop::ReduceOp>();
+  if (!sum)
+    sum = getReduceOf(getStoreOf(value), prim::ReduceKind::Sum);
+  auto exp =
+      sum && sum.getKind() == prim::ReduceKind::Sum ? sum.getValue().getDefiningOp<math::ExpOp>() : math::ExpOp();
   auto ofMax = exp ? getMaximumOf(exp) : loop::ReductionOp();
   return ofMax && sum->getParentOp()->getAttrDictionary() == ofMax->getAttrDictionary();
 }

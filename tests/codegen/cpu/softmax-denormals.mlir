@@ -65,3 +65,27 @@ loop.kernel @elsewhere(%x: !loop.buffer<[n*64] x f32>, %z: !loop.buffer<[n*64] x
     loop.store %2, %y[64*d0 + d1] : !loop.buffer<[n*64] x f32>
   }
 }
+
+// The logarithm of such a sum is one of 1 at least.
+// CHECK-LABEL: define {{.*}} @logarithm
+// CHECK:       call void @llvm.x86.sse.ldmxcsr
+// CHECK-NOT:   8.950000e+01
+// CHECK:       ret i32
+loop.kernel @logarithm(%x: !loop.buffer<[n*64] x f32>, %y: !loop.buffer<[n] x f32>)
+    attributes {symbols = ["n"], parallel = 1 : i64, arguments_written = array<i64: 1>, test.symbols = [{n = 9}]} {
+  %max = loop.buffer : !loop.buffer<[1] x f32>
+  loop.reduction [n, 64] reduced 1 {
+    %0 = loop.load %x[64*d0 + d1] : !loop.buffer<[n*64] x f32>
+    %1 = loop.reduce max %0 no_nan : f32
+    loop.store %1, %max[0] : !loop.buffer<[1] x f32>
+  }
+  loop.reduction [n, 64] reduced 1 {
+    %0 = loop.load %x[64*d0 + d1] : !loop.buffer<[n*64] x f32>
+    %1 = loop.load %max[0] : !loop.buffer<[1] x f32>
+    %2 = arith.subf %0, %1 : f32
+    %3 = math.exp %2 : f32
+    %4 = loop.reduce sum %3 : f32
+    %5 = math.log %4 : f32
+    loop.store %5, %y[d0] : !loop.buffer<[n] x f32>
+  }
+}
