@@ -78,6 +78,13 @@ loop::KernelOp cpu::createStageKernel(loop::KernelOp kernel, loop::FusedOp stage
   OpBuilder body = OpBuilder::atBlockEnd(&block);
   for (Operation &op : stage.getBody().front())
     body.clone(op, mapping);
+  SmallVector<Value> read, written;
+  loop::collectAccesses(own, read, written);
+  SmallVector<int64_t> numbers;
+  for (BlockArgument argument : block.getArguments())
+    if (llvm::is_contained(written, argument))
+      numbers.push_back(int64_t(argument.getArgNumber()));
+  own.setArgumentsWritten(numbers);
   return own;
 }
 

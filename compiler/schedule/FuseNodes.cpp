@@ -55,9 +55,8 @@ public:
       explainDisabled();
     else
       shareBlocks();
-    for (Entry &entry : entries)
-      if (!entry.isGone && !disable)
-        finish(entry.group);
+    if (!disable)
+      finish();
     SmallVector<Group *> kept;
     for (unsigned number : order.getOrder())
       kept.push_back(&entries[number].group);
@@ -71,19 +70,37 @@ private:
     bool isGone = false;
   };
 
-  /// What may be done once no more is fused with the group.
+  /// What may be done once no more is fused.
+  void finish() {
+    for (Entry &entry : entries)
+      if (!entry.isGone)
+        mergeMembers(entry.group, context);
+    while (dropUnused())
+      ;
+    for (Entry &entry : entries)
+      if (!entry.isGone && !entry.group.nodes.empty())
+        finish(entry.group);
+  }
+
   void finish(Group &group) {
-    mergeMembers(group, context);
-    for (Value buffer : SmallVector<Value>(group.written))
-      dropUnread(buffer);
-    dropIdle(group);
-    if (group.nodes.empty())
-      return;
     replaceIdleReductions(group);
     if (!context.hasDevice)
       splitRuns(group, context);
     if (auto product = dyn_cast<ReductionOp>(group.nodes[0]); product && group.nodes.size() == 1)
       blockChosenRows(product, context);
+  }
+
+  /// Drops buffers that nobody reads, and nodes that write nothing; what these read may be unread then.
+  bool dropUnused() {
+    bool drops = false;
+    for (Entry &entry : entries) {
+      if (entry.isGone)
+        continue;
+      for (Value buffer : SmallVector<Value>(entry.group.written))
+        drops |= dropUnread(buffer);
+      drops |= dropIdle(entry.group);
+    }
+    return drops;
   }
 
   int64_t getBytes(Value buffer) {
@@ -205,12 +222,12 @@ private:
   }
 
   /// Removes a buffer that nobody reads, with its stores and what only they needed.
-  void dropUnread(Value buffer) {
+  bool dropUnread(Value buffer) {
     if (!buffer.getDefiningOp<BufferOp>())
-      return;
+      return false;
     for (Operation *user : buffer.getUsers())
       if (!isa<StoreOp>(user))
-        return;
+        return false;
     for (Operation *user : llvm::make_early_inc_range(buffer.getUsers())) {
       Operation *value = cast<StoreOp>(user).getValue().getDefiningOp();
       user->erase();
@@ -220,17 +237,22 @@ private:
       llvm::erase(entries[order.getKept(writer)].group.written, buffer);
     writersOf.erase(buffer);
     buffer.getDefiningOp()->erase();
+    return true;
   }
 
-  /// Pointwise nodes of which nothing is left.
-  static void dropIdle(Group &group) {
+  /// Nodes that neither write nor check anything.
+  static bool dropIdle(Group &group) {
+    size_t before = group.nodes.size();
     llvm::erase_if(group.nodes, [](Operation *node) {
-      auto pointwise = dyn_cast<PointwiseOp>(node);
-      bool isIdle = pointwise && pointwise.getBody().front().empty();
+      SmallVector<Value> read, written;
+      collectAccesses(node, read, written);
+      auto isCheck = [](CheckIndexOp) { return WalkResult::interrupt(); };
+      bool isIdle = isNode(node) && written.empty() && !node->walk(isCheck).wasInterrupted();
       if (isIdle)
-        pointwise.erase();
+        node->erase();
       return isIdle;
     });
+    return group.nodes.size() != before;
   }
 
   /// Reductions of which nobody reads any more what they reduced, but what they store on the way, are pointwise.

@@ -394,9 +394,10 @@ bool takesImageApart(const Copy &copy) {
     return false;
   std::optional<unsigned> channels = findChannels(BufferOp(copy.from).getResult());
   auto counts = [&](const Number &number) { return channels && number.counts(int64_t(*channels)); };
+  if (llvm::none_of(copy.numbers, counts) || cast<BufferType>(copy.to.getType()).getShape().back().isConstant(1))
+    return false;
   const Number &last = copy.numbers.back();
-  return llvm::any_of(copy.numbers, counts) && !(counts(last) && last.digits.back().dim == int64_t(*channels)) &&
-         !cast<BufferType>(copy.to.getType()).getShape().back().isConstant(1);
+  return !counts(last) || last.digits.back().dim != int64_t(*channels);
 }
 
 bool elide(PointwiseOp node, const BoundSymbols &symbols, bool keepsImages) {
