@@ -15,7 +15,7 @@ namespace ptc::codegen {
 #define PTC_ELEMENTARY_TEST(NAME, OP) Mask emit##NAME(Num x);
 #include "codegen/common/ElementaryFunctions.def"
 
-/// 2^x for an x that is not above 0, or NaN; what is below the smallest normal number may be 0.
+/// e^x and 2^x for an x that is not above 0, or NaN; results below the smallest normal number may be 0.
 Num expOfNotPositive(Num x);
 Num exp2OfNotPositive(Num x);
 /// log(1 + x) for an x in [0, 1], or NaN, of f32.

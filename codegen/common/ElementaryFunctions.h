@@ -39,7 +39,7 @@ struct ElementaryOptions {
   bool multipliesByReciprocals = false;
 };
 
-/// Of a math.exp2 or math.exp: its operand is not above 0, or NaN, and values below the smallest normal number may be
+/// Of a math.exp2 or math.exp: its operand is not above 0, or NaN, and results below the smallest normal number may be
 /// 0.
 inline constexpr llvm::StringLiteral notPositiveAttr = "ptc.not_positive";
 

@@ -449,7 +449,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
 
 SmallVector<TileSplit> cpu::listTiles(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool splitsGroups = form.bits || (form.group > 1 && isa<FloatType>(form.accumulator) && !level.hasBf16Dot) ||
-                      (form.bytes.rowsAt && level.multipliesSums());
+                      (form.bytes.rowsAt && level.multipliesPairs() && level.vectorBits == 256);
   bool readsWeight = !form.rhs.isPacked() && form.group == 1 && !form.bits;
   TileReads reads{.splitsGroups = splitsGroups,
                   .streams = form.rhs.streams,
@@ -549,9 +549,11 @@ void ContractionEmission::findScratch() {
   byteColumns = at(f.bytes.columnsAt);
   listPlaces = at(f.bytes.listPlacesAt);
   listWeights = at(f.bytes.listWeightsAt);
+  largestBytes = at(f.bytes.largestAt);
   listCounts = at(f.bytes.listCountsAt);
   restOfColumns = at(f.bytes.restOfColumnsAt);
   restOfRows = at(f.bytes.restOfRowsAt);
+  zeroRow = at(f.bytes.zerosAt);
   quadPixels = at(f.quads.pixelsAt);
   quadWeights = at(f.quads.weightsAt);
   quadProducts = at(f.quads.productsAt);

@@ -147,12 +147,13 @@ struct ContractionScratch {
   Expr lhsPitch, sumsPitch, rhsRows;
 };
 
-/// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, a column tile; for each column
-/// of a panel a list of weights, and their products for columns and for rows. In bytes a row of A and of the transposed
-/// copy, in numbers a list and a column of products, in groups a column of B. Levels that multiply four bytes leave
-/// them alone.
+/// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, the largest byte at each place
+/// of a row, a column tile; for each column of a panel a list of weights, and their products for columns and for rows;
+/// a row of zeros in the place of those. In bytes a row of A and of the transposed copy, in numbers a list and a column
+/// of products, in groups a column of B. Levels that multiply four bytes leave them alone.
 struct ByteCopies {
-  Expr rowsAt, turnedAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
+  Expr rowsAt, turnedAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
+  Expr zerosAt;
   Expr pitch, turnedPitch, listSize, restPitch, rows;
 };
 

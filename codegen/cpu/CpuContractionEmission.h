@@ -329,7 +329,6 @@ struct ContractionEmission {
   int64_t rowOfPlace(int64_t place) const;
   void transposeRows(mlir::Value rows, mlir::Value terms);
   mlir::Value groupsTo(mlir::Value k);
-  mlir::Value largestBytes();
   mlir::Value zeroBytes();
   void noteLargest(llvm::ArrayRef<mlir::Value> square, mlir::Value term);
   mlir::Value leavesRange(mlir::Value weights, mlir::Value largest);
@@ -355,7 +354,7 @@ struct ContractionEmission {
                                                mlir::ValueRange init);
 
   // Windows of three bytes, four outputs at once (CpuContractionQuads.cpp). A task's rows are quads then.
-  bool takesQuads() const { return f.quads.across && e.level.widensBytes(); }
+  bool takesQuads() const { return f.quads.across && e.level.multipliesPairs(); }
   /// Whether their products are those of sums: of enough terms to pay for what a tile's sums start with.
   bool takesSums() const;
   /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
@@ -483,8 +482,8 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
-      listCounts, restOfColumns, restOfRows, quadPixels, quadWeights, quadProducts, quadRowSums, quadColumnSums,
-      fixedRows, copied;
+      largestBytes, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts, quadRowSums,
+      quadColumnSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
   /// row's to the next's. Zeros at one place where there are none.

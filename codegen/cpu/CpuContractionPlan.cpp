@@ -326,9 +326,11 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   copies.columnsAt = layout.add(copies.rows * columns, bytes);
   copies.listPlacesAt = layout.add(copies.listSize * panelWidth, 8);
   copies.listWeightsAt = layout.add(copies.listSize * panelWidth, 2);
-  copies.listCountsAt = layout.add(terms + panelWidth * 8, 1);
+  copies.largestAt = layout.add(terms, 1);
+  copies.listCountsAt = layout.add(Expr::constant(form.op.getContext(), panelWidth), 8);
   copies.restOfColumnsAt = layout.add(copies.restPitch * panelWidth, bytes);
   copies.restOfRowsAt = layout.add(copies.restPitch * columns, bytes);
+  copies.zerosAt = layout.add(Expr::constant(form.op.getContext(), panelWidth), bytes);
 }
 
 static void layOutScratch(ContractionForm &form) {

@@ -562,7 +562,7 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   Value floatMode = flushes ? LLVM::AllocaOp::create(builder, loc, ptr, i32, one).getResult() : Value();
   if (flushes) {
     setFlushDenormals(builder, loc, level, floatMode, true);
-    if (!level.loadFloatMode().empty())
+    if (!level.loadFloatMode().empty()) // else denormal results are kept
       emitter.notPositive.insert_range(findExponentialsOfSoftmax(kernel));
   }
   auto runBehind = [&](Value begin, Value end) {

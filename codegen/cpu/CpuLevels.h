@@ -42,10 +42,10 @@ struct CpuLevel {
   /// u8 x s8 products, pairs added up to s16, of which larger sums saturate.
   llvm::StringRef bytePairsOf(int64_t bits) const;
   /// Bytes are multiplied in pairs (CpuContractionBytes.cpp), or as 16-bit integers.
-  bool widensBytes() const { return !hasByteDot && !hasSignedByteDot && !pairProductOf(128).empty(); }
+  bool multipliesPairs() const { return !hasByteDot && !hasSignedByteDot && !pairProductOf(128).empty(); }
   /// Such products as products of sums, which are half as many (CpuContractionQuads.cpp). Units for multiplications are
   /// fewer than for additions in processors of 256 bits; at 512 bits they are as many, at 128 registers are too few.
-  bool multipliesSums() const { return widensBytes() && vectorBits == 256; }
+  bool multipliesSums() const { return multipliesPairs() && vectorBits == 256; }
   /// Elements of a vector of f32 at the places that the low bits of 32-bit lanes say.
   llvm::StringRef lookUpOf(int64_t bits) const;
   /// The one that loads the word that says how floats are computed (MXCSR), where denormal numbers may be slow.

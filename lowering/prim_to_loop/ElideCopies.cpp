@@ -7,8 +7,9 @@
 //
 // A copy into a part of memory, as rounds of a loop stack images, may also turn an image's channels to the end, where
 // convolutions write them anyway. A copy may show several of B's dims as one, as the values of an image that a concat
-// takes in a row: load B[floordiv(d0, 40), mod(d0, 40)]. Its writers then count along C's dim, C[40 * i0 + i1]. Who
-// reads B by its dims needs them apart, and B stays.
+// takes in a row: load B[floordiv(d0, 40), mod(d0, 40)]. Its writers then count along C's dim, C[40 * i0 + i1]. B's
+// dims are in their order there, or one runs from its end. Who reads B by its dims finds them apart and in memory's
+// direction, so B stays for such.
 //
 // If B is an intermediate of the program, nothing needs B itself: every access
 // B[i0, i1] becomes C[i1, i0 + 64] and the copy is dropped. That makes concat a Nop

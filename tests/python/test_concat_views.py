@@ -53,7 +53,7 @@ class ConcatViews(ModelTest):
         self.check(nodes, weights, free, {"x0": [2, 16, 9, 7], "x1": [2, 16, 4, 3]}, {"x0": [1, 16, 1, 1], "x1": [1, 16, 2, 5]})
 
     def test_rows_of_tokens(self):
-        """Pixels become rows before they are put behind each other."""
+        """Pixels become rows before they are put behind each other (which copies them)."""
         weights = {}
         nodes = head(0, weights) + head(1, weights)
         nodes += [node("Transpose", f"flat{level}", f"tokens{level}", perm=[0, 2, 1]) for level in (0, 1)]
