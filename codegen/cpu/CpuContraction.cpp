@@ -328,9 +328,7 @@ void ContractionEmission::emitTile(const ContractionTask &task, const Contractio
   if (kind == TileKind::FixedPoint)
     return finishTile(task, tile, [&](ValueRange init) { return multiplyFixed(task, tile, init); });
   if (kind == TileKind::Bytes)
-    return finishTile(task, tile, [&, bytes = byteOperands(task, tile)](ValueRange init) {
-      return emitRegisterTile(e, shape, bytes, startOfBytes(task, tile, init));
-    });
+    return finishTile(task, tile, [&](ValueRange init) { return multiplyBytes(task, tile, init); });
   Fetching fetching = chooseFetching(tile);
   TileOperands operands = operandsOf(task, tile, shape, fetching);
   auto multiply = [&](const TileOperands &own, ValueRange init) {
@@ -550,6 +548,7 @@ void ContractionEmission::findScratch() {
   listPlaces = at(f.bytes.listPlacesAt);
   listWeights = at(f.bytes.listWeightsAt);
   largestBytes = at(f.bytes.largestAt);
+  isTurned = at(f.bytes.isTurnedAt);
   listCounts = at(f.bytes.listCountsAt);
   restOfColumns = at(f.bytes.restOfColumnsAt);
   restOfRows = at(f.bytes.restOfRowsAt);

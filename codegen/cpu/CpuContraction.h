@@ -153,7 +153,7 @@ struct ContractionScratch {
 /// of products, in groups a column of B. Levels that multiply four bytes leave them alone.
 struct ByteCopies {
   Expr rowsAt, turnedAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
-  Expr zerosAt;
+  Expr zerosAt, isTurnedAt;
   Expr pitch, turnedPitch, listSize, restPitch, rows;
 };
 

@@ -10,26 +10,34 @@
 // leaves 16 bits, and most places have no byte near 255. So of such a pair the second weight is taken out of the tile's
 // copy of B. Its products are added up apart, exactly, and the tile's sums start from them.
 //
+// Two pairs, of two groups that follow each other, are added up in 16 bits before neighbours are: five instructions for
+// eight products in place of six, and three that multiply in place of four. Where four products may leave 16 bits the
+// last two are taken out; if too many do, the column tile adds up pairs alone.
+//
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
-//          them. A second copy is transposed, [k][rows], for the products apart; the largest bytes are found beside
-//   B      a panel of the column tile is copied, without the weights that are taken out: those wait in a list for each
-//          column, (where k's rows begin in the transposed copy, weight)
-//   rest   for each column, vectors of rows: two entries of its list at a time are widened to 16 bits, interleaved, and
-//          multiplied and added up by one instruction; then transposed, [row][columns of the tile]
+//          them. The largest bytes are found in the copies
+//   B      is read where it is unless something has to be taken out of a column tile: then its panels are copied
+//          without those weights, which wait in a list for each column, (where k's rows begin in A's transposed copy,
+//          weight)
+//   rest   the first time something is taken out A's rows are transposed, [k][rows]. For each column, vectors of rows:
+//          two entries of its list at a time are widened to 16 bits, interleaved, and multiplied and added up by one
+//          instruction; then transposed, [row][columns of the tile]
 //
 // Copies hold the block of k that is computed, as a rule all of k. Neighbours in k are contiguous in them, whatever the
 // loops over k were: the tile has one.
 //
-// Cost. A row takes a third of an instruction for a term, a product of a row and an entry as much, where the tile has
-// an eighth for each product: from `fewestCopied` rows of a task on. A list is made weight by weight, for each task:
-// where rows have bytes near 255 at most places, weights of +-127 alone take 1.1 to 1.7 times as long as 16-bit
-// integers at 256 rows, and 2 to 6 times at 17; normally distributed ones 0.7 to 1. Sums are the same integers in any
-// order.
+// Cost. Looking at B takes eight instructions for a vector, of which each row of the tile takes three: from
+// `fewestCopied` rows of a task on. A product of a row and an entry takes a third of an instruction, where the tile has
+// a twelfth for each. A list is made weight by weight, for each task: where rows have bytes near 255 at most places,
+// weights of +-127 alone take 1.1 to 1.7 times as long as 16-bit integers at 256 rows, and 2 to 6 times at 17; normally
+// distributed ones 0.6 to 1. Sums are the same integers in any order.
 //
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -37,6 +45,7 @@ using namespace ptc::cpu;
 
 static constexpr int64_t squareSize = 16; // bytes of the part of a vector that interleaving stays in
 static constexpr int64_t pairsOfGroup = 2;
+static constexpr int64_t sumsOfLeaving = 16; // of four products, for each that leaves 16 bits, to be worth it
 
 void ContractionEmission::cutForCopies() {
   if (!f.blocks.ofCopies || !e.level.multipliesPairs())
@@ -109,20 +118,28 @@ void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLo
     Value local = i.sub(row, task.firstRow);
     copyLoops(copyLoops, e.getAddress(byteRows, byte, i.mul(local, value(f.bytes.pitch))));
   });
-  Value terms = i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group));
-  Value zero = zeroBytes();
-  loop(i.constant(0), terms, squareSize,
-       [&](Value term) { e.createStore(zero, e.getAddress(largestBytes, byte, term)); });
-  // Transposed with the others.
-  Value wholeRows =
-      i.mul(i.floorDiv(i.add(rows, i.constant(e.level.lanesOf(8) - 1)), i.constant(e.level.lanesOf(8)), true),
-            i.constant(e.level.lanesOf(8)));
-  loop(rows, wholeRows, 1, [&](Value row) {
-    loop(i.constant(0), terms, squareSize, [&](Value term) {
-      e.createStore(zero, e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term)));
+  findLargest(rows, i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group)));
+  e.createStore(i.constant(0), isTurned);
+}
+
+/// Of each place of so many copied rows.
+void ContractionEmission::findLargest(Value rows, Value terms) {
+  Type byte = f.lhs.element;
+  int64_t size = e.level.lanesOf(8);
+  auto upTo = [&](Value first, Value end, int64_t width) {
+    loop(first, end, width, [&](Value term) {
+      Value none = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get({width}, byte))));
+      Value most = e.createLoop(i.constant(0), rows, 1, {none}, [&](Value row, ValueRange carried) {
+        Value from = e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term));
+        Value bytes = e.createLoad(byte, width, from);
+        return SmallVector<Value>{arith::MaxUIOp::create(e.builder, e.loc, carried.front(), bytes)};
+      }).front();
+      e.createStore(most, e.getAddress(largestBytes, byte, term));
     });
-  });
-  transposeRows(rows, terms);
+  };
+  Value whole = i.mul(i.floorDiv(terms, i.constant(size), true), i.constant(size));
+  upTo(i.constant(0), whole, size);
+  upTo(whole, terms, f.group);
 }
 
 /// What vectors of so many lanes have at even and at odd places of the result, in each 128 bits apart.
@@ -160,28 +177,17 @@ Value ContractionEmission::zeroBytes() {
   return i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get({squareSize}, f.lhs.element))));
 }
 
-void ContractionEmission::noteLargest(ArrayRef<Value> square, Value term) {
-  OpBuilder &b = e.builder;
-  SmallVector<Value> rows(square);
-  auto most = [&](Value x, Value y) { return arith::MaxUIOp::create(b, e.loc, x, y).getResult(); };
-  for (; rows.size() > 1; rows.resize(rows.size() / 2))
-    for (size_t at = 0; at < rows.size() / 2; ++at)
-      rows[at] = most(rows[at], rows[at + rows.size() / 2]);
-  Value all = rows.front(), address = e.getAddress(largestBytes, f.lhs.element, term);
-  for (int64_t count = e.level.lanesOf(8) / 2; count >= squareSize; count /= 2) {
-    SmallVector<int32_t> low = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(count))), high;
-    for (int32_t lane : low)
-      high.push_back(lane + int32_t(count));
-    all = most(LLVM::ShuffleVectorOp::create(b, e.loc, all, all, low),
-               LLVM::ShuffleVectorOp::create(b, e.loc, all, all, high));
-  }
-  e.createStore(most(all, e.createLoad(f.lhs.element, squareSize, address)), address);
-}
-
-/// Squares of 16 terms by the rows of a vector.
-void ContractionEmission::transposeRows(Value rows, Value terms) {
+/// Squares of 16 terms by the rows of a vector. Rows behind the last are zeros.
+void ContractionEmission::turnRows(Value rows, Value terms) {
   Type byte = f.lhs.element;
   int64_t together = e.level.lanesOf(8);
+  Value zero = zeroBytes(), vector = i.constant(together);
+  Value wholeRows = i.mul(i.floorDiv(i.add(rows, i.constant(together - 1)), vector, true), vector);
+  loop(rows, wholeRows, 1, [&](Value row) {
+    loop(i.constant(0), terms, squareSize, [&](Value term) {
+      e.createStore(zero, e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term)));
+    });
+  });
   Value pitch = value(f.bytes.pitch), turnedPitch = value(f.bytes.turnedPitch);
   loop(i.constant(0), rows, together, [&](Value row) {
     loop(i.constant(0), terms, squareSize, [&](Value term) {
@@ -194,7 +200,6 @@ void ContractionEmission::transposeRows(Value rows, Value terms) {
         }
         square.push_back(join(e, parts));
       }
-      noteLargest(square, term);
       for (int64_t round = 1; round < squareSize; round *= 2) {
         SmallVector<Value> next;
         for (int64_t at = 0; at < squareSize / 2; ++at) {
@@ -218,42 +223,64 @@ void ContractionEmission::transposeRows(Value rows, Value terms) {
 /// Where a panel's k loop stands, in groups: those of the outermost loop's [kLower, kUpper).
 Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.front().bStride)); }
 
-/// For each pair of a vector of weights of a group whether its products by the largest bytes leave 16 bits, which makes
-/// their sum the largest or the smallest number.
-Value ContractionEmission::leavesRange(Value weights, Value largest) {
-  OpBuilder &b = e.builder;
-  int64_t count = lanes * f.group;
-  auto bytes = VectorType::get(count, b.getI8Type()), pairs = VectorType::get(count / 2, b.getI16Type());
-  auto splat = [&](VectorType type, const APInt &value) {
-    return i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, value)));
-  };
-  Value sums = createBytePairs(e, LLVM::BitcastOp::create(b, e.loc, bytes, e.splat(largest, lanes)),
-                               LLVM::BitcastOp::create(b, e.loc, bytes, weights));
-  auto isAt = [&](const APInt &end) {
-    return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, sums, splat(pairs, end)).getResult();
-  };
-  return arith::OrIOp::create(b, e.loc, isAt(APInt::getSignedMaxValue(16)), isAt(APInt::getSignedMinValue(16)));
+/// The sums of the pairs of a vector of groups by the largest bytes, which saturate.
+Value ContractionEmission::largestPairs(Value weights, Value largest) {
+  auto bytes = VectorType::get(lanes * f.group, e.builder.getI8Type());
+  return createBytePairs(e, LLVM::BitcastOp::create(e.builder, e.loc, bytes, e.splat(largest, lanes)),
+                         LLVM::BitcastOp::create(e.builder, e.loc, bytes, weights));
 }
 
-/// Puts the second weights of the pairs that the bits of `pairs` tell into the lists of their columns, and zeros in
-/// place of them: bit 2 * column + pair of each group from `term` on, whose copy begins at `copy`.
-void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
+/// Whether sums that saturated are the largest or the smallest number: they have left 16 bits, or are about to.
+Value ContractionEmission::isAtEnd(Value sums, bool isLargest) {
+  APInt end = isLargest ? APInt::getSignedMaxValue(16) : APInt::getSignedMinValue(16);
+  Value limit = i.constant(cast<TypedAttr>(DenseElementsAttr::get(cast<VectorType>(sums.getType()), end)));
+  return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, sums, limit);
+}
+
+/// For each pair of a vector of weights of a group whether its products may leave 16 bits: those of two signs do not.
+Value ContractionEmission::pairLeaves(Value weights, Value largest) {
+  Value sums = largestPairs(weights, largest);
+  return arith::OrIOp::create(e.builder, e.loc, isAtEnd(sums, true), isAtEnd(sums, false));
+}
+
+/// The same of the sums with the pairs of the next group, those of one sign for themselves.
+Value ContractionEmission::fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest) {
+  OpBuilder &b = e.builder;
+  Value zero = i.constant(cast<TypedAttr>(b.getZeroAttr(VectorType::get({lanes * f.group}, b.getI8Type())))), leave;
+  for (bool isLargest : {true, false}) {
+    auto ofSign = [&](Value words, Value most) {
+      Value bytes = LLVM::BitcastOp::create(b, e.loc, zero.getType(), words);
+      bytes = isLargest ? arith::MaxSIOp::create(b, e.loc, bytes, zero).getResult()
+                        : arith::MinSIOp::create(b, e.loc, bytes, zero).getResult();
+      return largestPairs(bytes, most);
+    };
+    Value first = ofSign(weights[0], largest[0]), second = ofSign(weights[1], largest[1]);
+    Value sums = LLVM::SAddSat::create(b, e.loc, first.getType(), first, second);
+    Value own = isAtEnd(sums, isLargest);
+    leave = leave ? arith::OrIOp::create(b, e.loc, leave, own).getResult() : own;
+  }
+  return leave;
+}
+
+/// Puts weights of the pairs that the bits of `pairs` tell into the lists of their columns, the first or the second of
+/// each, and zeros in place of them: bit 2 * column + pair of each group from `term` on, whose copy begins at `copy`.
+void ContractionEmission::takeOut(Value pairs, int64_t ofPair, Value copy, Value term) {
   OpBuilder &b = e.builder;
   Type byte = b.getI8Type(), half = b.getI16Type();
-  Value count = LLVM::CtPopOp::create(b, e.loc, pairs.getType(), pairs), one = i.constant(1);
+  Value count = LLVM::CtPopOp::create(b, e.loc, pairs.getType(), pairs), one = i.constant(1), own = i.constant(ofPair);
   e.createLoop(i.constant(0), count, 1, {pairs}, [&](Value, ValueRange carried) -> SmallVector<Value> {
     Value left = carried.front();
     Value bit = LLVM::CountTrailingZerosOp::create(b, e.loc, left.getType(), left, /*is_zero_poison=*/false);
-    Value weightAt = e.getAddress(copy, byte, i.add(i.mul(bit, i.constant(pairsOfGroup)), one));
+    Value weightAt = e.getAddress(copy, byte, i.add(i.mul(bit, i.constant(pairsOfGroup)), own));
     Value weight = e.createLoad(byte, 1, weightAt);
     e.createStore(i.constant(b.getI8IntegerAttr(0)), weightAt);
     Value column = i.mod(i.floorDiv(bit, i.constant(pairsOfGroup), true), i.constant(panelWidth), true);
     Value group = i.floorDiv(bit, i.constant(pairsOfGroup * panelWidth), true);
-    Value own = i.add(i.mul(i.mod(bit, i.constant(pairsOfGroup), true), i.constant(2)), one);
-    own = i.add(term, i.add(i.mul(group, i.constant(f.group)), own));
+    Value place = i.add(i.mul(i.mod(bit, i.constant(pairsOfGroup), true), i.constant(2)), own);
+    place = i.add(term, i.add(i.mul(group, i.constant(f.group)), place));
     Value countAt = e.getAddress(listCounts, b.getI64Type(), column), number = e.createLoad(b.getI64Type(), 1, countAt);
     Value entry = i.add(i.mul(column, value(f.bytes.listSize)), number);
-    e.createStore(i.mul(own, value(f.bytes.turnedPitch)), e.getAddress(listPlaces, b.getI64Type(), entry));
+    e.createStore(i.mul(place, value(f.bytes.turnedPitch)), e.getAddress(listPlaces, b.getI64Type(), entry));
     e.createStore(arith::ExtSIOp::create(b, e.loc, half, weight), e.getAddress(listWeights, half, entry));
     e.createStore(i.add(number, one), countAt);
     Value lower = arith::SubIOp::create(b, e.loc, left, one);
@@ -261,62 +288,146 @@ void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
   });
 }
 
-Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value from, Value to, Value groups) {
+/// The largest bytes at the places of a group, as a word.
+Value ContractionEmission::largestOfGroup(Value group) {
+  Value place = i.mul(group, i.constant(f.group));
+  Value bytes = e.createLoad(f.lhs.element, f.group, e.getAddress(largestBytes, f.lhs.element, place));
+  return LLVM::BitcastOp::create(e.builder, e.loc, accumulator, bytes);
+}
+
+/// A vector of groups of a panel, from a column on.
+Value ContractionEmission::loadWeights(const ContractionTask &task, Value panel, Value group, int64_t column) {
+  Value place = i.add(i.mul(group, i.constant(panelWidth)), i.constant(column));
+  Value words = e.createLoad(accumulator, lanes, e.getAddress(panel, accumulator, place));
+  return convertsWeight() ? convertedGroups(task, words) : words;
+}
+
+/// How many sums of four products of a panel may leave 16 bits.
+Value ContractionEmission::countLeaving(const ContractionTask &task, Value panel, Value groups) {
   OpBuilder &b = e.builder;
-  constexpr int64_t together = 64 / (pairsOfGroup * panelWidth); // groups of one word of bits
-  Value width = i.constant(panelWidth);
-  auto copy = [&](Value group, int64_t count, Value any) -> SmallVector<Value> {
-    Value start = i.mul(group, width);
-    SmallVector<Value> masks, largest;
-    for (int64_t at = 0; at < count; ++at) {
-      Value place = i.mul(i.add(group, i.constant(at)), i.constant(f.group));
-      largest.push_back(e.createLoad(f.lhs.element, f.group, e.getAddress(largestBytes, f.lhs.element, place)));
-      largest.back() = LLVM::BitcastOp::create(b, e.loc, accumulator, largest.back());
+  auto type = VectorType::get({lanes * pairsOfGroup}, b.getI16Type());
+  Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type)));
+  Value counts = e.createLoop(i.constant(0), wholePairs(groups), 2, {none}, [&](Value group, ValueRange carried) {
+    WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(i.add(group, i.constant(1)))};
+    Value sum = carried.front();
+    for (int64_t column = 0; column < panelWidth; column += lanes) {
+      Value leave = fourLeave({loadWeights(task, panel, group, column),
+                               loadWeights(task, panel, i.add(group, i.constant(1)), column)},
+                              largest);
+      sum = LLVM::SSubSat::create(b, e.loc, type, sum, arith::ExtSIOp::create(b, e.loc, type, leave));
     }
-    for (int64_t part = 0; part < count * panelWidth; part += lanes) {
-      Value place = i.add(start, i.constant(part));
-      Value words = e.createLoad(accumulator, lanes, e.getAddress(from, accumulator, place));
-      if (convertsWeight())
-        words = convertedGroups(task, words);
-      e.createStore(words, e.getAddress(to, accumulator, place));
-      masks.push_back(leavesRange(words, largest[size_t(part / panelWidth)]));
-    }
-    Type bits = b.getIntegerType(unsigned(count * pairsOfGroup * panelWidth));
-    Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
-    if (count < together)
-      pairs = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), pairs);
-    takeOut(pairs, e.getAddress(to, accumulator, start), i.mul(group, i.constant(f.group)));
-    return {arith::OrIOp::create(b, e.loc, any, pairs)};
+    return SmallVector<Value>{sum};
+  }).front();
+  auto words = VectorType::get({lanes * pairsOfGroup}, b.getI64Type());
+  counts = arith::ExtUIOp::create(b, e.loc, words, counts);
+  return vector::ReductionOp::create(b, e.loc, vector::CombiningKind::ADD, counts);
+}
+
+/// Of so many groups those that have another one beside them.
+Value ContractionEmission::wholePairs(Value groups) {
+  return i.sub(groups, i.mod(groups, i.constant(2), /*nonNegative=*/true));
+}
+
+Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value from, Value to, Value groups,
+                                            Value addsFour) {
+  OpBuilder &b = e.builder;
+  Type word = b.getI64Type();
+  Value zero = i.constant(0), half = i.constant(pairsOfGroup * panelWidth); // bits of a group
+  // The bits of pairs, of one group or of two that follow each other.
+  auto bitsOf = [&](ArrayRef<Value> masks) {
+    Type bits = b.getIntegerType(unsigned(int64_t(masks.size()) * lanes * pairsOfGroup));
+    return arith::ExtUIOp::create(b, e.loc, word, LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks))).getResult();
   };
-  Value whole = i.mul(i.floorDiv(groups, i.constant(together), true), i.constant(together));
-  SmallVector<Value> any =
-      e.createLoop(i.constant(0), whole, together, i.constant(0),
-                   [&](Value group, ValueRange carried) { return copy(group, together, carried.front()); });
+  auto copy = [&](Value group, int64_t count, Value any) -> SmallVector<Value> {
+    Value copied = e.getAddress(to, accumulator, i.mul(group, i.constant(panelWidth)));
+    Value term = i.mul(group, i.constant(f.group));
+    WeightsOfGroups largest, weights;
+    std::array<SmallVector<Value>, 2> ofGroup;
+    SmallVector<Value> ofFour;
+    for (int64_t at = 0; at < count; ++at)
+      largest[size_t(at)] = largestOfGroup(i.add(group, i.constant(at)));
+    for (int64_t column = 0; column < panelWidth; column += lanes) {
+      for (int64_t at = 0; at < count; ++at) {
+        Value own = loadWeights(task, from, i.add(group, i.constant(at)), column);
+        e.createStore(own, e.getAddress(copied, accumulator, i.constant(at * panelWidth + column)));
+        weights[size_t(at)] = own;
+        ofGroup[size_t(at)].push_back(pairLeaves(own, largest[size_t(at)]));
+      }
+      if (count == 2)
+        ofFour.push_back(fourLeave(weights, largest));
+    }
+    Value seconds = bitsOf(ofGroup[0]);
+    if (count == 2) { // of four that leave 16 bits the last two are taken out
+      Value four = i.select(addsFour, bitsOf(ofFour), zero);
+      Value firsts = arith::ShLIOp::create(b, e.loc, four, half);
+      Value ofNext = arith::ShLIOp::create(b, e.loc, i.select(addsFour, four, bitsOf(ofGroup[1])), half);
+      seconds = arith::OrIOp::create(b, e.loc, seconds, ofNext);
+      takeOut(firsts, 0, copied, term);
+    }
+    takeOut(seconds, 1, copied, term);
+    return {arith::OrIOp::create(b, e.loc, any, seconds)};
+  };
+  Value whole = wholePairs(groups);
+  SmallVector<Value> any = e.createLoop(zero, whole, 2, zero, [&](Value group, ValueRange carried) {
+    return copy(group, 2, carried.front());
+  });
   any = e.createLoop(whole, groups, 1, any,
                      [&](Value group, ValueRange carried) { return copy(group, 1, carried.front()); });
-  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), i.constant(0));
+  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), zero);
 }
 
 void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                              Value kLower, Value kUpper) {
+  OpBuilder &b = e.builder;
   Value lower = groupsTo(kLower), groups = i.sub(groupsTo(kUpper), lower), width = i.constant(panelWidth);
   for (int64_t at = 0; at < panelWidth; at += lanes)
     e.createStore(zeroSum(), e.getAddress(zeroRow, accumulator, i.constant(at)));
-  rests.clear();
+  SmallVector<Value> panelsOfTile;
+  Value leaving = i.constant(0);
   for (int64_t p = 0; p < columns.panels; ++p) {
-    loop(i.constant(0), width, 1,
-         [&](Value column) { e.createStore(i.constant(0), e.getAddress(listCounts, e.builder.getI64Type(), column)); });
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
-    Value to = e.getAddress(byteColumns, accumulator, i.mul(value(f.bytes.rows), i.constant(p * panelWidth)));
-    Value isSplit = copyPanelOfBytes(task, e.getAddress(from, accumulator, i.mul(lower, width)), to, groups);
-    emitIf(isSplit, [&] {
-      multiplyLists(task);
-      transposeRest(task, columns, p);
-    });
-    Value own = e.getAddress(restOfRows, accumulator, i.constant(p * panelWidth));
-    rests.push_back(
+    panelsOfTile.push_back(e.getAddress(from, accumulator, i.mul(lower, width)));
+    leaving = i.add(leaving, countLeaving(task, panelsOfTile.back(), groups));
+  }
+  Value sums = i.mul(groups, i.constant(columns.panels * panelWidth));
+  ByteColumns &tile = bytesOfTile;
+  tile.addsFour = i.compare(arith::CmpIPredicate::sle, i.mul(leaving, i.constant(sumsOfLeaving)), sums);
+  Value isCopied = i.compare(arith::CmpIPredicate::ne, leaving, i.constant(0));
+  if (convertsWeight())
+    isCopied = i.constant(b.getBoolAttr(true));
+  SmallVector<Type> types(size_t(columns.panels), b.getI1Type());
+  auto copies = scf::IfOp::create(b, e.loc, types, isCopied, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(copies.thenBlock());
+    SmallVector<Value> areSplit;
+    for (auto [p, from] : llvm::enumerate(panelsOfTile)) {
+      loop(i.constant(0), width, 1, [&](Value column) {
+        e.createStore(i.constant(0), e.getAddress(listCounts, b.getI64Type(), column));
+      });
+      Value to = e.getAddress(byteColumns, accumulator, i.mul(value(f.bytes.rows), i.constant(int64_t(p) * panelWidth)));
+      areSplit.push_back(copyPanelOfBytes(task, from, to, groups, tile.addsFour));
+      emitIf(areSplit.back(), [&] {
+        emitIf(i.compare(arith::CmpIPredicate::eq, e.createLoad(b.getI64Type(), 1, isTurned), i.constant(0)), [&] {
+          turnRows(task.rows, i.mul(groups, i.constant(f.group)));
+          e.createStore(i.constant(1), isTurned);
+        });
+        multiplyLists(task);
+        transposeRest(task, columns, int64_t(p));
+      });
+    }
+    scf::YieldOp::create(b, e.loc, areSplit);
+    b.setInsertionPointToStart(copies.elseBlock());
+    scf::YieldOp::create(b, e.loc, SmallVector<Value>(types.size(), i.constant(b.getBoolAttr(false))));
+  }
+  tile.rests.clear();
+  for (auto [p, isSplit] : llvm::enumerate(copies.getResults())) {
+    Value own = e.getAddress(restOfRows, accumulator, i.constant(int64_t(p) * panelWidth));
+    tile.rests.push_back(
         {i.select(isSplit, own, zeroRow), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
   }
+  tile.first = i.select(isCopied, byteColumns, panelsOfTile.front());
+  tile.apart = i.select(isCopied, i.mul(value(f.bytes.rows), width), panelWords());
 }
 
 //===----------------------------------------------------------------------===//
@@ -400,9 +511,8 @@ TileOperands ContractionEmission::byteOperands(const ContractionTask &task, cons
   Value width = i.constant(panelWidth), group = i.constant(f.group);
   Value lower = groupsTo(tile.kLower), pitch = value(f.bytes.pitch);
   TileOperands operands{.accumulator = accumulator, .aElement = byte, .bElement = accumulator, .group = f.group};
-  operands.fitsPairs = true;
-  operands.panelStride = i.mul(value(f.bytes.rows), width);
-  operands.panels = e.getAddress(byteColumns, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
+  operands.panelStride = bytesOfTile.apart;
+  operands.panels = e.getAddress(bytesOfTile.first, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
   operands.loops.push_back({.lower = lower, .upper = groupsTo(tile.kUpper), .aStride = group, .bStride = width});
   Value skipped = i.mul(lower, group); // copies start at kLower
   Value first = e.getAddress(byteRows, byte, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
@@ -412,13 +522,27 @@ TileOperands ContractionEmission::byteOperands(const ContractionTask &task, cons
   return operands;
 }
 
+SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
+                                                      ValueRange init) {
+  TileOperands operands = byteOperands(task, tile);
+  SmallVector<Value> start = startOfBytes(task, tile, init);
+  auto choice = scf::IfOp::create(e.builder, e.loc, sumTypes(tile), bytesOfTile.addsFour, /*withElseRegion=*/true);
+  for (Block *block : {choice.thenBlock(), choice.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(e.builder);
+    e.builder.setInsertionPointToStart(block);
+    operands.addedPairs = block == choice.thenBlock() ? 2 : 1;
+    scf::YieldOp::create(e.builder, e.loc, emitRegisterTile(e, shapeOf(tile), operands, start));
+  }
+  return llvm::to_vector<8>(llvm::map_range(choice.getResults(), [](OpResult sum) -> Value { return sum; }));
+}
+
 SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,
                                                      ValueRange init) {
   SmallVector<Value> result;
   Value first = i.sub(tile.row, task.firstRow);
   for (int64_t r = 0; r < tile.rows.height; ++r)
     for (const TileVector &vector : getTileVectors(tile.columns.panels, tile.columns.lastColumns, lanes)) {
-      const RestOfPanel &own = rests[size_t(vector.column / panelWidth)];
+      const RestOfPanel &own = bytesOfTile.rests[size_t(vector.column / panelWidth)];
       Value place = i.add(i.mul(i.add(first, i.constant(r)), own.pitch), i.constant(vector.column % panelWidth));
       Value rest = e.createLoad(accumulator, vector.lanes, e.getAddress(own.first, accumulator, place));
       result.push_back(init.empty() ? rest : arith::AddIOp::create(e.builder, e.loc, init[result.size()], rest));

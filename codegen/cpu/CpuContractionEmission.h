@@ -327,21 +327,33 @@ struct ContractionEmission {
   bool copiesRowsOfTasks() const { return copying != ByteCopying::None && !f.blocks.isSplitK(); }
   void copyRowsOfBytes(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
   int64_t rowOfPlace(int64_t place) const;
-  void transposeRows(mlir::Value rows, mlir::Value terms);
+  void findLargest(mlir::Value rows, mlir::Value terms);
+  void turnRows(mlir::Value rows, mlir::Value terms);
   mlir::Value groupsTo(mlir::Value k);
   mlir::Value zeroBytes();
-  void noteLargest(llvm::ArrayRef<mlir::Value> square, mlir::Value term);
-  mlir::Value leavesRange(mlir::Value weights, mlir::Value largest);
-  void takeOut(mlir::Value pairs, mlir::Value copy, mlir::Value term);
+  /// Of two groups that follow each other.
+  using WeightsOfGroups = std::array<mlir::Value, 2>;
+  mlir::Value largestPairs(mlir::Value weights, mlir::Value largest);
+  mlir::Value isAtEnd(mlir::Value sums, bool isLargest);
+  mlir::Value pairLeaves(mlir::Value weights, mlir::Value largest);
+  mlir::Value fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest);
+  void takeOut(mlir::Value pairs, int64_t ofPair, mlir::Value copy, mlir::Value term);
+  mlir::Value largestOfGroup(mlir::Value group);
+  mlir::Value loadWeights(const ContractionTask &task, mlir::Value panel, mlir::Value group, int64_t column);
+  mlir::Value countLeaving(const ContractionTask &task, mlir::Value panel, mlir::Value groups);
+  mlir::Value wholePairs(mlir::Value groups);
   /// Whether something is left out, in lists.
-  mlir::Value copyPanelOfBytes(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
-  /// Copies the tile's columns, and multiplies by all rows what the copies leave out.
+  mlir::Value copyPanelOfBytes(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups,
+                               mlir::Value addsFour);
+  /// Copies the tile's columns where something has to be left out, and multiplies that by all rows.
   void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
                           mlir::Value kLower, mlir::Value kUpper);
   llvm::SmallVector<mlir::Value> multiplyEntries(mlir::Value entry, mlir::Value row, mlir::ValueRange sums);
   void multiplyLists(const ContractionTask &task);
   void transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p);
   TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile);
+  llvm::SmallVector<mlir::Value> multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
+                                               mlir::ValueRange init);
   /// `init` (empty: 0) and the products of what the tile's columns leave out.
   llvm::SmallVector<mlir::Value> startOfBytes(const ContractionTask &task, const ContractionTile &tile,
                                               mlir::ValueRange init);
@@ -482,7 +494,7 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
-      largestBytes, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts, quadRowSums,
+      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts, quadRowSums,
       quadColumnSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
@@ -490,7 +502,13 @@ struct ContractionEmission {
   struct RestOfPanel {
     mlir::Value first, pitch;
   };
-  llvm::SmallVector<RestOfPanel> rests;
+  /// The column tile: its first panel, and from one to the next, in words; whether sums of four products are added up
+  /// in 16 bits.
+  struct ByteColumns {
+    mlir::Value first, apart, addsFour;
+    llvm::SmallVector<RestOfPanel> rests;
+  };
+  ByteColumns bytesOfTile;
   FixedPoint fixedPoint = FixedPoint::None;
   mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none

@@ -320,17 +320,18 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   int64_t columns = panelWidth * std::min(widestTile, form.n.ceilDiv(panelWidth).asConstant().value_or(widestTile));
   copies.turnedPitch = pitchOf(most);
   copies.restPitch = most + lineBytes / bytes;
-  copies.listSize = copies.rows * 2 + 2; // one of each pair, and one that makes them even
+  copies.listSize = copies.rows * 3 + 3; // six of two groups, and one that makes them even
   copies.rowsAt = layout.add(most * copies.pitch, 1);
   copies.turnedAt = layout.add(terms * copies.turnedPitch, 1);
   copies.columnsAt = layout.add(copies.rows * columns, bytes);
   copies.listPlacesAt = layout.add(copies.listSize * panelWidth, 8);
   copies.listWeightsAt = layout.add(copies.listSize * panelWidth, 2);
   copies.largestAt = layout.add(terms, 1);
-  copies.listCountsAt = layout.add(Expr::constant(form.op.getContext(), panelWidth), 8);
+  copies.isTurnedAt = layout.add(Expr::constant(context, 1), 8);
+  copies.listCountsAt = layout.add(Expr::constant(context, panelWidth), 8);
   copies.restOfColumnsAt = layout.add(copies.restPitch * panelWidth, bytes);
   copies.restOfRowsAt = layout.add(copies.restPitch * columns, bytes);
-  copies.zerosAt = layout.add(Expr::constant(form.op.getContext(), panelWidth), bytes);
+  copies.zerosAt = layout.add(Expr::constant(context, panelWidth), bytes);
 }
 
 static void layOutScratch(ContractionForm &form) {

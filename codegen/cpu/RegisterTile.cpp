@@ -132,13 +132,26 @@ Value cpu::createBytePairs(KernelEmitter &e, Value a, Value b) {
   return LLVM::CallIntrinsicOp::create(builder, e.loc, pairs, name, ValueRange{a, b}).getResult(0);
 }
 
+/// createBytePairs on 32-bit lanes.
+static Value createPairsOfGroups(KernelEmitter &e, Value a, Value b) {
+  auto bytes = VectorType::get(cast<VectorType>(b.getType()).getNumElements() * 4, e.builder.getI8Type());
+  Value x = LLVM::BitcastOp::create(e.builder, e.loc, bytes, a);
+  return createBytePairs(e, x, LLVM::BitcastOp::create(e.builder, e.loc, bytes, b));
+}
+
+/// c + the sums of neighbours.
+static Value addNeighbours(KernelEmitter &e, Value pairs, Value c) {
+  auto ones = DenseElementsAttr::get(cast<VectorType>(pairs.getType()), APInt(16, 1));
+  return createPairDot(e, pairs, e.invariants.constant(cast<TypedAttr>(ones)), c);
+}
+
 Value cpu::createDotOfPairs(KernelEmitter &e, Value a, Value b, Value c) {
-  int64_t lanes = cast<VectorType>(c.getType()).getNumElements();
-  auto bytes = VectorType::get(lanes * 4, e.builder.getI8Type());
-  Value x = LLVM::BitcastOp::create(e.builder, e.loc, bytes, a),
-        y = LLVM::BitcastOp::create(e.builder, e.loc, bytes, b);
-  auto ones = DenseElementsAttr::get(VectorType::get(lanes * 2, e.builder.getI16Type()), APInt(16, 1));
-  return createPairDot(e, createBytePairs(e, x, y), e.invariants.constant(cast<TypedAttr>(ones)), c);
+  return addNeighbours(e, createPairsOfGroups(e, a, b), c);
+}
+
+Value cpu::createDotOfGroups(KernelEmitter &e, Value a0, Value a1, Value b0, Value b1, Value c) {
+  Value first = createPairsOfGroups(e, a0, b0), second = createPairsOfGroups(e, a1, b1);
+  return addNeighbours(e, arith::AddIOp::create(e.builder, e.loc, first, second), c);
 }
 
 Value cpu::createBf16Dot(KernelEmitter &e, Value a, Value b, Value c) {
@@ -369,7 +382,8 @@ SmallVector<TileSplit> cpu::listTiles(const CpuLevel &level, Type accumulator, c
 // Emission
 //===----------------------------------------------------------------------===//
 
-static constexpr int64_t wordTerms = 2; // 16-bit integers of a word
+static constexpr int64_t wordTerms = 2;    // 16-bit integers of a word
+static constexpr int64_t besideGroups = 5; // registers beside sums and B: two of A, two of products, ones
 
 namespace {
 /// One tile being emitted.
@@ -407,6 +421,7 @@ struct TileEmission {
                           ValueRange fetched);
   SmallVector<Value> stepSums(ArrayRef<Value> rows, Value index, Value bRow, ArrayRef<Value> firstWords, ValueRange ks,
                               ValueRange acc);
+  SmallVector<Value> stepGroups(ArrayRef<Value> rows, Value k, Value panels, ValueRange acc);
   SmallVector<Value> stepPixels(ArrayRef<Value> pixels, Value index, Value bRow, ValueRange acc);
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
   SmallVector<Value> sumOfSets(ValueRange sums);
@@ -545,7 +560,7 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
       auto createDot = operands.group == 1                    ? createMultiplyAdd
                        : isa<FloatType>(operands.accumulator) ? createBf16Dot
                        : operands.aElement.isInteger(16)      ? createPairDot
-                       : operands.fitsPairs                   ? createDotOfPairs
+                       : operands.addedPairs                  ? createDotOfPairs
                                                               : createByteDot;
       Value added = createDot(emitter, part, b[c], sum);
       Value mask = maskOfOutputs(vectors[c]);
@@ -596,6 +611,35 @@ SmallVector<Value> TileEmission::stepSums(ArrayRef<Value> rows, Value index, Val
       Value &sum = next[r * width + c];
       sum = createSumProducts(emitter, isHalf ? lowerHalf(a0) : a0, isHalf ? lowerHalf(a1) : a1, firstWords[c],
                               secondWords[c], sum);
+    }
+  }
+  return next;
+}
+
+/// Two groups of bytes at once. Where registers do not hold all of B, each row reads it again but the first vector's.
+SmallVector<Value> TileEmission::stepGroups(ArrayRef<Value> rows, Value k, Value panels, ValueRange acc) {
+  InvariantBuilder &i = emitter.invariants;
+  const TileLoop &loop = operands.loops.back();
+  int64_t width = vectorsOfRow();
+  bool readsAgain = accumulators() + 2 * width + besideGroups > emitter.level.vectorRegisters;
+  Value bRow = emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)), index = i.mul(k, loop.aStride);
+  auto loadBoth = [&](const TileVector &vector) {
+    Value next = emitter.getAddress(bRow, operands.bElement, loop.bStride);
+    return std::pair(loadB(bRow, vector, {}), loadB(next, vector, {}));
+  };
+  SmallVector<std::pair<Value, Value>> b;
+  for (const TileVector &vector : vectors)
+    b.push_back(loadBoth(vector));
+  SmallVector<Value> next(acc);
+  for (int64_t r = 0; r < shape.rows; ++r) {
+    Value a0 = loadA(rows[r], index), a1 = loadA(rows[r], i.add(index, loop.aStride));
+    if (r && readsAgain)
+      bRow = hide(emitter, bRow); // else LLVM reads once what is the same
+    for (int64_t c = 0; c < width; ++c) {
+      auto [b0, b1] = r && c && readsAgain ? loadBoth(vectors[c]) : b[c];
+      bool isHalf = vectors[c].lanes < vectors.front().lanes;
+      Value &sum = next[r * width + c];
+      sum = createDotOfGroups(emitter, isHalf ? lowerHalf(a0) : a0, isHalf ? lowerHalf(a1) : a1, b0, b1, sum);
     }
   }
   return next;
@@ -681,10 +725,12 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
   auto one = [&](Value k, ValueRange carried) {
     return step(rows, outer, k, bRow(k), carried, movedFetches(fetched, loop, k));
   };
-  if (operands.fitsPairs) { // registers are to spare, and the loop's own instructions a ninth
+  if (operands.addedPairs) { // registers are to spare, and the loop's own instructions a ninth
     Value span = i.sub(upper, lower);
     Value middle = i.add(lower, i.sub(span, i.mod(span, i.constant(2), /*nonNegative=*/true)));
     result = emitter.createLoop(lower, middle, 2, result, [&](Value k, ValueRange carried) {
+      if (operands.addedPairs == 2)
+        return stepGroups(rows, k, panels, carried);
       SmallVector<Value> sums = one(k, carried);
       return one(i.add(k, i.constant(1)), sums);
     });

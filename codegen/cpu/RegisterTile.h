@@ -123,7 +123,8 @@ struct TileOperands {
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
   /// the innermost loop's entry with the builder there.
   std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)> rowAddresses;
-  bool fitsPairs = false;  // sums of two products of bytes fit in 16 bits
+  /// Of bytes: of how many pairs of products, of as many groups, the sums fit in 16 bits: 1 or 2. 0: of none.
+  int64_t addedPairs = 0;
   bool meetsRows = false;  // rows read what their neighbours read a few steps of the innermost loop on
   mlir::Value zeros;       // where all rows start there the innermost loop is left out; null: it never is
   mlir::Value panels;      // address of the first panel at k = 0
@@ -159,6 +160,9 @@ mlir::Value createByteDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, 
 mlir::Value createBytePairs(KernelEmitter &emitter, mlir::Value a, mlir::Value b);
 /// createByteDot where none of those sums saturates.
 mlir::Value createDotOfPairs(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// The same of two groups, where the sums of four products fit in 16 bits, too.
+mlir::Value createDotOfGroups(KernelEmitter &emitter, mlir::Value a0, mlir::Value a1, mlir::Value b0, mlir::Value b1,
+                              mlir::Value c);
 /// c + the products of the signed 16-bit integers of `a` and `b`, two for each 32-bit lane.
 mlir::Value createPairDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// c + (a0 + b1) * (a1 + b0) of the signed 16-bit integers of the words, two for each 32-bit lane. That is the sum of

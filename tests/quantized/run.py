@@ -180,6 +180,19 @@ class QuantizedTest(unittest.TestCase):
             with self.subTest(values=values, m=m, n=n, k=k):
                 self.check(model, [{"x": np.full((m, k), 255, np.uint8)}, {"x": some}])
 
+    def test_sums_of_four(self):
+        """Weights as they are in models, of which four products never leave 16 bits, seldom, often, or in some tiles."""
+        for m, n, k in ((17, 40, 72), (49, 130, 512), (200, 64, 68), (196, 96, 36)):
+            for largest in (90, 200, 256):
+                rng = np.random.default_rng(m * largest)
+                w = np.clip(np.rint(rng.normal(0, 36, (k, n))), -127, 127).astype(np.int8)
+                some = rng.integers(0, 90, (m, k), np.uint8)
+                some[:, : 8] = rng.integers(0, largest, (m, 8), np.uint8)
+                graph = Graph()
+                model = graph.model([("x", np.uint8, [m, k])], graph.add("MatMulInteger", ["x", graph.constant(w)]), np.int32)
+                with self.subTest(largest=largest, m=m, n=n, k=k):
+                    self.check(model, [{"x": rng.integers(0, largest, (m, k), np.uint8)}, {"x": some}])
+
     def test_two_inputs(self):
         """Without a constant operand the product is one of bytes, too, where a group of four divides the sums and rows
         are not known to be few; the second operand as its rows or its columns lie in memory."""
