@@ -629,6 +629,8 @@ void ContractionEmission::emitTogether(Value begin, Value end) {
 }
 
 void ContractionEmission::emitTasks(Value begin, Value end) {
+  if (endOfTasks)
+    end = i.min(end, endOfTasks);
   if (hasLongStreams)
     return emitTogether(begin, end);
   bool packsA = f.lhs.isPacked();

@@ -134,8 +134,9 @@ struct ContractionBlocks {
   Expr m, n, k, kSize;
   bool mFastest = false;
   Expr rowsMost, panelsMost; // of one task, at any level
-  /// Blocks of rows in place of m on levels that copy bytes; tasks stay as many (0: m).
-  int64_t ofCopies = 0;
+  /// On levels that copy bytes: blocks of rows in place of m, tasks stay as many (0: m); where m is not known, so many
+  /// of its blocks, or a few more, are one.
+  int64_t ofCopies = 0, togetherInCopies = 1;
   Expr iterations, grain;
 
   bool isSplitK() const { return !k.isConstant(1); }

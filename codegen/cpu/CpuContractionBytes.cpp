@@ -48,10 +48,21 @@ static constexpr int64_t pairsOfGroup = 2;
 static constexpr int64_t sumsOfLeaving = 16; // of four products, for each that leaves 16 bits, to be worth it
 
 void ContractionEmission::cutForCopies() {
-  if (!f.blocks.ofCopies || !e.level.multipliesPairs())
+  if (!e.level.multipliesPairs())
     return;
-  int64_t tasks = f.blocks.m.getValue() * f.blocks.n.getValue(), width = takesQuads() ? 1 : split.width;
-  int64_t mostColumns = llvm::divideCeil(llvm::divideCeil(f.n.getValue(), panelWidth), width);
+  int64_t width = takesQuads() ? 1 : split.width;
+  int64_t mostColumns = llvm::divideCeil(llvm::divideCeil(f.n.asConstant().value_or(1), panelWidth), width);
+  if (f.blocks.togetherInCopies > 1) {
+    int64_t most = std::min(f.blocks.togetherInCopies, mostColumns / f.blocks.n.getValue());
+    Value together = i.min(i.constant(std::max<int64_t>(most, 1)), mBlocks);
+    mBlocks = i.floorDiv(mBlocks, i.max(together, i.constant(1)), true);
+    nBlocks = i.mul(nBlocks, together);
+    endOfTasks = i.mul(value(f.batch), i.mul(mBlocks, nBlocks));
+    return;
+  }
+  if (!f.blocks.ofCopies)
+    return;
+  int64_t tasks = f.blocks.m.getValue() * f.blocks.n.getValue();
   for (int64_t rows = f.blocks.ofCopies; rows < f.blocks.m.getValue(); ++rows)
     if (tasks % rows == 0 && tasks / rows <= mostColumns) {
       mBlocks = i.constant(rows);

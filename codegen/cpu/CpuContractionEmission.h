@@ -497,6 +497,7 @@ struct ContractionEmission {
       largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts, quadRowSums,
       quadColumnSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
+  mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
   /// row's to the next's. Zeros at one place where there are none.
   struct RestOfPanel {

@@ -121,6 +121,15 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   }
 }
 
+/// Rows of a block where it is not known how many there are.
+static int64_t rowsOfUnknown(const ContractionForm &form) {
+  constexpr int64_t mostRows = 96;
+  auto k = form.k.asConstant();
+  if (!k || *k <= 0)
+    return mostRows;
+  return std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhs.elementBytes()), 48, mostRows);
+}
+
 static void countBlocks(ContractionForm &form) {
   MLIRContext *context = form.op.getContext();
   auto constant = [&](int64_t value) { return Expr::constant(context, value); };
@@ -132,15 +141,13 @@ static void countBlocks(ContractionForm &form) {
     form.blocks.n = constant(
         tunedWithin(form.op, tuned::nBlocks, 1, llvm::divideCeil(std::max<int64_t>(*n, 1), panelWidth), blocks.n));
   } else {
-    int64_t mostRows = 96, rows = mostRows;
-    if (k && *k > 0)
-      rows = std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhs.elementBytes()), 48, mostRows);
+    int64_t mostRows = 96;
     auto blocksOf = [&](Expr extent, int64_t size) {
       auto known = extent.asConstant();
       return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
                    : Expr::max(extent.ceilDiv(size), constant(1));
     };
-    form.blocks.m = blocksOf(form.m, rows);
+    form.blocks.m = blocksOf(form.m, rowsOfUnknown(form));
     form.blocks.n = blocksOf(form.n, form.rhs.isPacked() ? 256 : 128);
     if (form.behind.hasAllColumns) // as many tasks, if they have rows enough: threads share few of them evenly
       form.blocks.m = Expr::min(Expr::max(form.blocks.m, blocksOf(form.m, mostRows) * form.blocks.n),
@@ -212,12 +219,13 @@ static bool paysInQuads(ContractionForm &form) {
     return false;
   int64_t across = form.firstN() - 1, window = form.kLoops[form.kLoops.size() - 2].dim;
   auto width = form.domain[across].asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
-  auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
   auto channels = form.kLoops.back().extent.asConstant();
-  if (!width || !n || !k || !m || !blocks || !channels || !form.domain[window].isConstant(quadTaps))
+  if (!width || !n || !k || !channels || !form.domain[window].isConstant(quadTaps))
     return false;
+  auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
+  int64_t rows = m && blocks ? *m / *blocks : m ? 0 : form.rowUnit();
   bool isRagged = *n % panelWidth || *channels * form.group % quadChannels;
-  bool hasRoom = *k <= mostTerms && *n >= fewestColumns && *m / *blocks >= fewestRows;
+  bool hasRoom = *k <= mostTerms && *n >= fewestColumns && rows >= fewestRows;
   if (isRagged || !hasRoom || *width < quadSize || 3 * llvm::alignTo(*width, quadSize) > 4 * uint64_t(*width))
     return false;
   return llvm::all_of(form.lhs.movedExprs(), [&](Expr expr) {
@@ -231,12 +239,33 @@ bool cpu::ownsTasks(const ContractionForm &form) {
   return !kernel || getNodes(kernel).size() == 1;
 }
 
+namespace {
+/// Rows of A that are copied, or quads, of which there are `across` in so many rows: how many bytes one's copy has, and
+/// of how many the products take as long as taking the columns apart.
+struct RowsOfCopies {
+  int64_t bytes, ofTransform, across = 1, rows = 1;
+};
+} // namespace
+
 /// Blocks of rows (quads), which are copied once, that are worth taking the columns apart for each, and whose copies
-/// stay in the second-level cache. `ofTransform`: rows (quads) whose products take as long as that.
-static int64_t countBlocksOfCopies(const ContractionForm &form, int64_t rows, int64_t bytesOfRow, int64_t ofTransform) {
+/// stay in the second-level cache; the most that a block has of them.
+static Expr cutForCopies(ContractionForm &form, const RowsOfCopies &copies) {
   constexpr int64_t share = 32; // of the products
-  int64_t fitting = llvm::divideCeil(rows * bytesOfRow, blockBytes);
-  return std::clamp<int64_t>(std::max(rows / (share * ofTransform), fitting), 1, form.blocks.m.getValue());
+  ContractionBlocks &blocks = form.blocks;
+  int64_t wanted = share * copies.ofTransform;
+  Expr count = form.m.floorDiv(copies.rows) * copies.across;
+  if (auto known = count.asConstant()) {
+    int64_t fitting = llvm::divideCeil(*known * copies.bytes, blockBytes);
+    blocks.ofCopies = std::clamp<int64_t>(std::max(*known / wanted, fitting), 1, blocks.m.getValue());
+    return count.ceilDiv(blocks.ofCopies);
+  }
+  int64_t ofBlock = std::max<int64_t>(rowsOfUnknown(form) * copies.across / copies.rows, 1);
+  int64_t fitting = std::min(wanted, blockBytes / copies.bytes), n = form.n.asConstant().value_or(1);
+  int64_t columns = llvm::divideCeil(n, panelWidth) / blocks.n.asConstant().value_or(n);
+  blocks.togetherInCopies = std::max<int64_t>(std::min(fitting / ofBlock, columns), 1);
+  // Where nearly twice as many blocks are one.
+  int64_t most = llvm::divideCeil((2 * blocks.togetherInCopies - 1) * rowsOfUnknown(form) * copies.across, copies.rows);
+  return Expr::min(count, Expr::constant(form.op.getContext(), most));
 }
 
 /// Rows of B in a block of k.
@@ -284,12 +313,11 @@ static void layOutQuads(ContractionForm &form, ScratchLayout &layout) {
   QuadCopies &quads = form.quads;
   int64_t line = form.domain[form.firstN() - 1].getValue(), bytes = form.accumulatorBytes();
   quads.across = llvm::divideCeil(line, quadSize);
-  quads.count = Expr::constant(context, form.m.getValue() / line * quads.across);
+  quads.count = form.m.floorDiv(line) * quads.across;
   quads.terms = form.k.floorDiv(quadTaps);
   quads.pitch = roundUp(quads.terms * quadPoints, 64) + 32;
-  form.blocks.ofCopies =
-      countBlocksOfCopies(form, quads.count.getValue(), 2 * quads.pitch.getValue(), /*ofTransform=*/2);
-  Expr most = quads.count.ceilDiv(form.blocks.ofCopies);
+  Expr most = cutForCopies(
+      form, {.bytes = 2 * quads.pitch.getValue(), .ofTransform = 2, .across = quads.across, .rows = line});
   quads.pixelsAt = layout.add(most * quads.pitch, 2);
   quads.weightsAt = layout.add(quads.terms * (quadPoints * panelWidth), 2);
   quads.productsAt = layout.add(most * (quadPoints * panelWidth), bytes);
@@ -309,12 +337,10 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   Expr terms = roundUp(copies.rows * form.group, termsTogether);
   copies.pitch = pitchOf(terms);
   Expr most = blocks.rowsMost;
-  auto m = form.m.asConstant(), pitch = copies.pitch.asConstant();
-  if (m && pitch && blocks.m.isConstant() && blocks.n.isConstant() && !blocks.isSplitK() &&
-      form.lhs.form != LhsForm::PackedRows && ownsTasks(form)) {
-    blocks.ofCopies = countBlocksOfCopies(form, *m, *pitch, /*ofTransform=*/8);
-    most = mostOfPart(form.m, Expr::constant(context, blocks.ofCopies), 2 * tallestTile);
-  }
+  auto pitch = copies.pitch.asConstant();
+  if (pitch && form.m.isConstant() == blocks.m.isConstant() && blocks.n.isConstant() && !blocks.isSplitK() &&
+      form.lhs.form != LhsForm::PackedRows && ownsTasks(form))
+    most = Expr::min(form.m, cutForCopies(form, {.bytes = *pitch, .ofTransform = 8})) + 2 * tallestTile;
   most = roundUp(most, rowsTogether);
   int64_t bytes = form.accumulatorBytes();
   int64_t columns = panelWidth * std::min(widestTile, form.n.ceilDiv(panelWidth).asConstant().value_or(widestTile));
