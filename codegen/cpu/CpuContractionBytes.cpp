@@ -45,7 +45,20 @@ using namespace ptc::cpu;
 
 static constexpr int64_t squareSize = 16; // bytes of the part of a vector that interleaving stays in
 static constexpr int64_t pairsOfGroup = 2;
-static constexpr int64_t sumsOfLeaving = 16; // of four products, for each that leaves 16 bits, to be worth it
+static constexpr int64_t sumsOfLeaving = 128; // of four products, for each that leaves 16 bits, to be worth it
+static constexpr int64_t groupsLookedAt = 8;  // before it is asked whether more are of use
+
+/// What `emit` yields in the one case and in the other.
+static SmallVector<Value> choose(KernelEmitter &e, Value condition, TypeRange types,
+                                 llvm::function_ref<SmallVector<Value>(bool isTrue)> emit) {
+  auto choice = scf::IfOp::create(e.builder, e.loc, types, condition, /*withElseRegion=*/true);
+  for (Block *block : {choice.thenBlock(), choice.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(e.builder);
+    e.builder.setInsertionPointToStart(block);
+    scf::YieldOp::create(e.builder, e.loc, emit(block == choice.thenBlock()));
+  }
+  return {choice.result_begin(), choice.result_end()};
+}
 
 void ContractionEmission::cutForCopies() {
   if (!e.level.multipliesPairs())
@@ -141,10 +154,10 @@ void ContractionEmission::findLargest(Value rows, Value terms) {
     loop(first, end, width, [&](Value term) {
       Value none = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get({width}, byte))));
       Value most = e.createLoop(i.constant(0), rows, 1, {none}, [&](Value row, ValueRange carried) {
-        Value from = e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term));
-        Value bytes = e.createLoad(byte, width, from);
-        return SmallVector<Value>{arith::MaxUIOp::create(e.builder, e.loc, carried.front(), bytes)};
-      }).front();
+                      Value from = e.getAddress(byteRows, byte, i.add(i.mul(row, value(f.bytes.pitch)), term));
+                      Value bytes = e.createLoad(byte, width, from);
+                      return SmallVector<Value>{arith::MaxUIOp::create(e.builder, e.loc, carried.front(), bytes)};
+                    }).front();
       e.createStore(most, e.getAddress(largestBytes, byte, term));
     });
   };
@@ -313,25 +326,40 @@ Value ContractionEmission::loadWeights(const ContractionTask &task, Value panel,
   return convertsWeight() ? convertedGroups(task, words) : words;
 }
 
-/// How many sums of four products of a panel may leave 16 bits.
-Value ContractionEmission::countLeaving(const ContractionTask &task, Value panel, Value groups) {
+/// `count` and how many sums of four products of a panel may leave 16 bits. Those behind the ones that make it more
+/// than `most` are not looked at.
+Value ContractionEmission::countLeaving(const ContractionTask &task, Value panel, Value groups, Value count,
+                                        Value most) {
   OpBuilder &b = e.builder;
   auto type = VectorType::get({lanes * pairsOfGroup}, b.getI16Type());
-  Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type)));
-  Value counts = e.createLoop(i.constant(0), wholePairs(groups), 2, {none}, [&](Value group, ValueRange carried) {
-    WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(i.add(group, i.constant(1)))};
-    Value sum = carried.front();
-    for (int64_t column = 0; column < panelWidth; column += lanes) {
-      Value leave = fourLeave({loadWeights(task, panel, group, column),
-                               loadWeights(task, panel, i.add(group, i.constant(1)), column)},
-                              largest);
-      sum = LLVM::SSubSat::create(b, e.loc, type, sum, arith::ExtSIOp::create(b, e.loc, type, leave));
-    }
-    return SmallVector<Value>{sum};
-  }).front();
-  auto words = VectorType::get({lanes * pairsOfGroup}, b.getI64Type());
-  counts = arith::ExtUIOp::create(b, e.loc, words, counts);
-  return vector::ReductionOp::create(b, e.loc, vector::CombiningKind::ADD, counts);
+  Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type))), whole = wholePairs(groups);
+  auto countIn = [&](Value first, Value end) {
+    Value counts =
+        e.createLoop(first, end, 2, {none}, [&](Value group, ValueRange carried) {
+           Value next = i.add(group, i.constant(1)), sum = carried.front();
+           WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(next)};
+           for (int64_t column = 0; column < panelWidth; column += lanes) {
+             WeightsOfGroups weights{loadWeights(task, panel, group, column), loadWeights(task, panel, next, column)};
+             Value leave = arith::ExtSIOp::create(b, e.loc, type, fourLeave(weights, largest));
+             sum = arith::SubIOp::create(b, e.loc, sum, leave);
+           }
+           return SmallVector<Value>{sum};
+         }).front();
+    counts = arith::ExtUIOp::create(b, e.loc, VectorType::get(type.getShape(), b.getI32Type()), counts);
+    Value sum = vector::ReductionOp::create(b, e.loc, vector::CombiningKind::ADD, counts);
+    return arith::ExtUIOp::create(b, e.loc, b.getI64Type(), sum).getResult();
+  };
+  return e
+      .createLoop(i.constant(0), whole, groupsLookedAt, {count},
+                  [&](Value group, ValueRange carried) {
+                    Value before = carried.front(), isFew = i.compare(arith::CmpIPredicate::sle, before, most);
+                    return choose(e, isFew, b.getI64Type(), [&](bool counts) -> SmallVector<Value> {
+                      if (!counts)
+                        return {before};
+                      return {i.add(before, countIn(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole)))};
+                    });
+                  })
+      .front();
 }
 
 /// Of so many groups those that have another one beside them.
@@ -339,9 +367,9 @@ Value ContractionEmission::wholePairs(Value groups) {
   return i.sub(groups, i.mod(groups, i.constant(2), /*nonNegative=*/true));
 }
 
-Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value from, Value to, Value groups,
-                                            Value addsFour) {
+Value ContractionEmission::copyWeights(const ContractionTask &task, Value from, Value to, Value groups) {
   OpBuilder &b = e.builder;
+  Value addsFour = bytesOfTile.addsFour;
   Type word = b.getI64Type();
   Value zero = i.constant(0), half = i.constant(pairsOfGroup * panelWidth); // bits of a group
   // The bits of pairs, of one group or of two that follow each other.
@@ -354,7 +382,7 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value f
     Value term = i.mul(group, i.constant(f.group));
     WeightsOfGroups largest, weights;
     std::array<SmallVector<Value>, 2> ofGroup;
-    SmallVector<Value> ofFour;
+    SmallVector<WeightsOfGroups> all;
     for (int64_t at = 0; at < count; ++at)
       largest[size_t(at)] = largestOfGroup(i.add(group, i.constant(at)));
     for (int64_t column = 0; column < panelWidth; column += lanes) {
@@ -364,27 +392,50 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, Value f
         weights[size_t(at)] = own;
         ofGroup[size_t(at)].push_back(pairLeaves(own, largest[size_t(at)]));
       }
-      if (count == 2)
-        ofFour.push_back(fourLeave(weights, largest));
+      all.push_back(weights);
     }
     Value seconds = bitsOf(ofGroup[0]);
     if (count == 2) { // of four that leave 16 bits the last two are taken out
-      Value four = i.select(addsFour, bitsOf(ofFour), zero);
-      Value firsts = arith::ShLIOp::create(b, e.loc, four, half);
-      Value ofNext = arith::ShLIOp::create(b, e.loc, i.select(addsFour, four, bitsOf(ofGroup[1])), half);
-      seconds = arith::OrIOp::create(b, e.loc, seconds, ofNext);
-      takeOut(firsts, 0, copied, term);
+      SmallVector<Value> ofNext = choose(e, addsFour, {word, word}, [&](bool isFour) -> SmallVector<Value> {
+        if (!isFour)
+          return {zero, bitsOf(ofGroup[1])};
+        SmallVector<Value> ofFour;
+        for (const WeightsOfGroups &own : all)
+          ofFour.push_back(fourLeave(own, largest));
+        Value four = bitsOf(ofFour);
+        return {four, four};
+      });
+      takeOut(arith::ShLIOp::create(b, e.loc, ofNext[0], half), 0, copied, term);
+      seconds = arith::OrIOp::create(b, e.loc, seconds, arith::ShLIOp::create(b, e.loc, ofNext[1], half));
     }
     takeOut(seconds, 1, copied, term);
     return {arith::OrIOp::create(b, e.loc, any, seconds)};
   };
   Value whole = wholePairs(groups);
-  SmallVector<Value> any = e.createLoop(zero, whole, 2, zero, [&](Value group, ValueRange carried) {
-    return copy(group, 2, carried.front());
-  });
+  SmallVector<Value> any = e.createLoop(
+      zero, whole, 2, zero, [&](Value group, ValueRange carried) { return copy(group, 2, carried.front()); });
   any = e.createLoop(whole, groups, 1, any,
                      [&](Value group, ValueRange carried) { return copy(group, 1, carried.front()); });
   return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), zero);
+}
+
+Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p,
+                                            Value from, Value groups) {
+  Type word = e.builder.getI64Type();
+  Value none = i.constant(0), size = value(f.bytes.rows);
+  loop(none, i.constant(panelWidth), 1,
+       [&](Value column) { e.createStore(none, e.getAddress(listCounts, word, column)); });
+  Value to = e.getAddress(byteColumns, accumulator, i.mul(size, i.constant(p * panelWidth)));
+  Value isSplit = copyWeights(task, from, to, groups);
+  emitIf(isSplit, [&] {
+    emitIf(i.compare(arith::CmpIPredicate::eq, e.createLoad(word, 1, isTurned), none), [&] {
+      turnRows(task.rows, i.mul(groups, i.constant(f.group)));
+      e.createStore(i.constant(1), isTurned);
+    });
+    multiplyLists(task);
+    transposeRest(task, columns, p);
+  });
+  return isSplit;
 }
 
 void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
@@ -394,45 +445,27 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
   for (int64_t at = 0; at < panelWidth; at += lanes)
     e.createStore(zeroSum(), e.getAddress(zeroRow, accumulator, i.constant(at)));
   SmallVector<Value> panelsOfTile;
-  Value leaving = i.constant(0);
+  Value sums = i.mul(groups, i.constant(columns.panels * panelWidth)), leaving = i.constant(0);
+  Value most = i.floorDiv(sums, i.constant(sumsOfLeaving), true);
   for (int64_t p = 0; p < columns.panels; ++p) {
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
     panelsOfTile.push_back(e.getAddress(from, accumulator, i.mul(lower, width)));
-    leaving = i.add(leaving, countLeaving(task, panelsOfTile.back(), groups));
+    leaving = countLeaving(task, panelsOfTile.back(), groups, leaving, most);
   }
-  Value sums = i.mul(groups, i.constant(columns.panels * panelWidth));
   ByteColumns &tile = bytesOfTile;
-  tile.addsFour = i.compare(arith::CmpIPredicate::sle, i.mul(leaving, i.constant(sumsOfLeaving)), sums);
-  Value isCopied = i.compare(arith::CmpIPredicate::ne, leaving, i.constant(0));
-  if (convertsWeight())
-    isCopied = i.constant(b.getBoolAttr(true));
-  SmallVector<Type> types(size_t(columns.panels), b.getI1Type());
-  auto copies = scf::IfOp::create(b, e.loc, types, isCopied, /*withElseRegion=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(copies.thenBlock());
-    SmallVector<Value> areSplit;
-    for (auto [p, from] : llvm::enumerate(panelsOfTile)) {
-      loop(i.constant(0), width, 1, [&](Value column) {
-        e.createStore(i.constant(0), e.getAddress(listCounts, b.getI64Type(), column));
-      });
-      Value to = e.getAddress(byteColumns, accumulator, i.mul(value(f.bytes.rows), i.constant(int64_t(p) * panelWidth)));
-      areSplit.push_back(copyPanelOfBytes(task, from, to, groups, tile.addsFour));
-      emitIf(areSplit.back(), [&] {
-        emitIf(i.compare(arith::CmpIPredicate::eq, e.createLoad(b.getI64Type(), 1, isTurned), i.constant(0)), [&] {
-          turnRows(task.rows, i.mul(groups, i.constant(f.group)));
-          e.createStore(i.constant(1), isTurned);
-        });
-        multiplyLists(task);
-        transposeRest(task, columns, int64_t(p));
-      });
-    }
-    scf::YieldOp::create(b, e.loc, areSplit);
-    b.setInsertionPointToStart(copies.elseBlock());
-    scf::YieldOp::create(b, e.loc, SmallVector<Value>(types.size(), i.constant(b.getBoolAttr(false))));
-  }
+  tile.addsFour = i.compare(arith::CmpIPredicate::sle, leaving, most);
+  Value isCopied =
+      convertsWeight() ? i.constant(b.getBoolAttr(true)) : i.compare(arith::CmpIPredicate::ne, leaving, i.constant(0));
+  SmallVector<Type> flags(panelsOfTile.size(), b.getI1Type());
+  SmallVector<Value> areSplit = choose(e, isCopied, flags, [&](bool copies) {
+    SmallVector<Value> found(panelsOfTile.size(), i.constant(b.getBoolAttr(false)));
+    if (copies)
+      for (auto [p, from] : llvm::enumerate(panelsOfTile))
+        found[p] = copyPanelOfBytes(task, columns, int64_t(p), from, groups);
+    return found;
+  });
   tile.rests.clear();
-  for (auto [p, isSplit] : llvm::enumerate(copies.getResults())) {
+  for (auto [p, isSplit] : llvm::enumerate(areSplit)) {
     Value own = e.getAddress(restOfRows, accumulator, i.constant(int64_t(p) * panelWidth));
     tile.rests.push_back(
         {i.select(isSplit, own, zeroRow), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
@@ -537,14 +570,10 @@ SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &tas
                                                       ValueRange init) {
   TileOperands operands = byteOperands(task, tile);
   SmallVector<Value> start = startOfBytes(task, tile, init);
-  auto choice = scf::IfOp::create(e.builder, e.loc, sumTypes(tile), bytesOfTile.addsFour, /*withElseRegion=*/true);
-  for (Block *block : {choice.thenBlock(), choice.elseBlock()}) {
-    OpBuilder::InsertionGuard guard(e.builder);
-    e.builder.setInsertionPointToStart(block);
-    operands.addedPairs = block == choice.thenBlock() ? 2 : 1;
-    scf::YieldOp::create(e.builder, e.loc, emitRegisterTile(e, shapeOf(tile), operands, start));
-  }
-  return llvm::to_vector<8>(llvm::map_range(choice.getResults(), [](OpResult sum) -> Value { return sum; }));
+  return choose(e, bytesOfTile.addsFour, sumTypes(tile), [&](bool addsFour) {
+    operands.addedPairs = addsFour ? 2 : 1;
+    return emitRegisterTile(e, shapeOf(tile), operands, start);
+  });
 }
 
 SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,

@@ -340,11 +340,13 @@ struct ContractionEmission {
   void takeOut(mlir::Value pairs, int64_t ofPair, mlir::Value copy, mlir::Value term);
   mlir::Value largestOfGroup(mlir::Value group);
   mlir::Value loadWeights(const ContractionTask &task, mlir::Value panel, mlir::Value group, int64_t column);
-  mlir::Value countLeaving(const ContractionTask &task, mlir::Value panel, mlir::Value groups);
+  mlir::Value countLeaving(const ContractionTask &task, mlir::Value panel, mlir::Value groups, mlir::Value count,
+                           mlir::Value most);
   mlir::Value wholePairs(mlir::Value groups);
   /// Whether something is left out, in lists.
-  mlir::Value copyPanelOfBytes(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups,
-                               mlir::Value addsFour);
+  mlir::Value copyWeights(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
+  mlir::Value copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p, mlir::Value from,
+                               mlir::Value groups);
   /// Copies the tile's columns where something has to be left out, and multiplies that by all rows.
   void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
                           mlir::Value kLower, mlir::Value kUpper);
@@ -494,8 +496,8 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
-      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts, quadRowSums,
-      quadColumnSums, fixedRows, copied;
+      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts,
+      quadRowSums, quadColumnSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a

@@ -316,8 +316,8 @@ static void layOutQuads(ContractionForm &form, ScratchLayout &layout) {
   quads.count = form.m.floorDiv(line) * quads.across;
   quads.terms = form.k.floorDiv(quadTaps);
   quads.pitch = roundUp(quads.terms * quadPoints, 64) + 32;
-  Expr most = cutForCopies(
-      form, {.bytes = 2 * quads.pitch.getValue(), .ofTransform = 2, .across = quads.across, .rows = line});
+  Expr most =
+      cutForCopies(form, {.bytes = 2 * quads.pitch.getValue(), .ofTransform = 2, .across = quads.across, .rows = line});
   quads.pixelsAt = layout.add(most * quads.pitch, 2);
   quads.weightsAt = layout.add(quads.terms * (quadPoints * panelWidth), 2);
   quads.productsAt = layout.add(most * (quadPoints * panelWidth), bytes);
