@@ -188,10 +188,10 @@ class QuantizedTest(unittest.TestCase):
                 w = np.clip(np.rint(rng.normal(0, 36, (k, n))), -127, 127).astype(np.int8)
                 some = rng.integers(0, 90, (m, k), np.uint8)
                 some[:, : 8] = rng.integers(0, largest, (m, 8), np.uint8)
-                graph = Graph()
-                model = graph.model([("x", np.uint8, [m, k])], graph.add("MatMulInteger", ["x", graph.constant(w)]), np.int32)
+                graph, all = Graph(), rng.integers(0, largest, (m, k), np.uint8)
+                y, rows = graph.add("MatMulInteger", ["x", graph.constant(w)]), m if n != 64 else "m"
                 with self.subTest(largest=largest, m=m, n=n, k=k):
-                    self.check(model, [{"x": rng.integers(0, largest, (m, k), np.uint8)}, {"x": some}])
+                    self.check(graph.model([("x", np.uint8, [rows, k])], y, np.int32), [{"x": all}, {"x": some}])
 
     def test_two_inputs(self):
         """Without a constant operand the product is one of bytes, too, where a group of four divides the sums and rows
@@ -274,16 +274,19 @@ class QuantizedTest(unittest.TestCase):
     }
 
     def test_windows_of_three(self):
+        """The batch is known or, of signed weights, found by a run."""
         for (name, (window, extents, attributes)), b in itertools.product(self.THREES.items(), (np.uint8, np.int8)):
             rng = np.random.default_rng(zlib.crc32(f"{name}{b}".encode()))
             channels, out, batch = int(rng.choice([16, 48, 64])), int(rng.choice([32, 80])), int(rng.choice([1, 3]))
             form = (channels, out, window, 1, attributes)
             graph, w, zeros, attributes = self.convolution(rng, np.uint8, b, form, int(rng.choice([0, 113, 255])))
             y = graph.add("ConvInteger", ["x", w, *zeros], **attributes)
-            shape = [batch, channels, *extents]
-            model = graph.model([("x", np.uint8, shape)], y, np.int32)
+            is_open = b == np.int8
+            model = graph.model([("x", np.uint8, ["b" if is_open else batch, channels, *extents])], y, np.int32)
+            feeds = [bytes_of(rng, np.uint8, (images, channels, *extents)) for images in ((1, 2, 5) if is_open else (batch,))]
+            feeds.append(np.full((batch, channels, *extents), 255, np.uint8))
             with self.subTest(form=name, b=b.__name__, channels=channels, out=out, batch=batch):
-                self.check(model, [{"x": bytes_of(rng, np.uint8, shape)}, {"x": np.full(shape, 255, np.uint8)}], grouped=True)
+                self.check(model, [{"x": x} for x in feeds], grouped=True)
 
     def test_qlinear_conv(self):
         for (name, form), (a, b) in itertools.product(self.FORMS.items(), ((np.uint8, np.int8), (np.int8, np.int8))):

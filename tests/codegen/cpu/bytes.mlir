@@ -1,22 +1,25 @@
-// Where no instruction multiplies four bytes, a product of many rows runs on copies of both operands: the innermost loop
-// has products of pairs, whose sums fit in 16 bits, and what adds them up alone. What does not fit is multiplied as
-// 16-bit integers before it. Few rows are not worth the copies.
+// Where no instruction multiplies four bytes, a product of many rows runs on copies of them: the innermost loop has
+// products of pairs, whose sums fit in 16 bits, as those of two pairs do, and what adds them up. It needs no more
+// registers than there are. What does not fit is multiplied as 16-bit integers before it. Few rows are not worth it.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=asm | FileCheck %s --check-prefix=V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=asm | FileCheck %s --check-prefix=V4
 // RUN: ptc-kernel %s --level=x86-64-v4-vnni-bf16 --emit=asm | FileCheck %s --check-prefix=VNNI
 
 // V3-LABEL: many_rows:
 // V3: vpmaxub
-// V3: vpcmpeqw
+// V3: vpmaxsb
+// V3: vpaddsw
 // V3: tzcnt
 // V3: vpmovzxbw
 // V3: vpmaddwd
-// V3: vpmaddubsw
-// V3-NOT: vpand
-// V3-NOT: vpsr
-// V3-COUNT-15: vpmaddubsw
-// V3-NOT: vpmovzxbw
+// V3: vpaddw
+// V3: vpmaddwd
+// V3-NOT: (%rsp)
+// V3-COUNT-7: vpaddw
+// V3-NOT: (%rsp)
 // V3: jl
+// V3-NOT: vpaddw
+// V3-COUNT-16: vpmaddubsw
 // V4-LABEL: many_rows:
 // V4: vpmaddubsw {{.*}}zmm
 // V4: vpmaddwd {{.*}}zmm
