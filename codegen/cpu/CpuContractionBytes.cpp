@@ -10,14 +10,14 @@
 // leaves 16 bits, and most places have no byte near 255. So of such a pair the second weight is taken out of the tile's
 // copy of B. Its products are added up apart, exactly, and the tile's sums start from them.
 //
-// Two pairs, of two groups that follow each other, are added up in 16 bits before neighbours are: five instructions for
-// eight products in place of six, and three that multiply in place of four. Where four products may leave 16 bits the
-// last two are taken out; if too many do, the column tile adds up pairs alone.
+// Column tiles of which no four products can leave 16 bits, either, add up two pairs, of two groups that follow each
+// other, before neighbours: five instructions for eight products in place of six, and three that multiply in place of
+// four. (To take out weights until four fit gained nothing.)
 //
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
 //          them. The largest bytes are found in the copies
-//   B      is read where it is unless something has to be taken out of a column tile: then its panels are copied
-//          without those weights, which wait in a list for each column, (where k's rows begin in A's transposed copy,
+//   B      is read where it is by tiles that add up two pairs. Of the others the panels are copied without the weights
+//          that are taken out: those wait in a list for each column, (where k's rows begin in A's transposed copy,
 //          weight)
 //   rest   the first time something is taken out A's rows are transposed, [k][rows]. For each column, vectors of rows:
 //          two entries of its list at a time are widened to 16 bits, interleaved, and multiplied and added up by one
@@ -45,8 +45,7 @@ using namespace ptc::cpu;
 
 static constexpr int64_t squareSize = 16; // bytes of the part of a vector that interleaving stays in
 static constexpr int64_t pairsOfGroup = 2;
-static constexpr int64_t sumsOfLeaving = 128; // of four products, for each that leaves 16 bits, to be worth it
-static constexpr int64_t groupsLookedAt = 8;  // before it is asked whether more are of use
+static constexpr int64_t groupsLookedAt = 8; // before it is asked whether more are of use
 
 /// What `emit` yields in the one case and in the other.
 static SmallVector<Value> choose(KernelEmitter &e, Value condition, TypeRange types,
@@ -267,7 +266,7 @@ Value ContractionEmission::pairLeaves(Value weights, Value largest) {
   return arith::OrIOp::create(e.builder, e.loc, isAtEnd(sums, true), isAtEnd(sums, false));
 }
 
-/// The same of the sums with the pairs of the next group, those of one sign for themselves.
+/// The same of the sums with the pairs of the next group: those of each sign for themselves.
 Value ContractionEmission::fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest) {
   OpBuilder &b = e.builder;
   Value zero = i.constant(cast<TypedAttr>(b.getZeroAttr(VectorType::get({lanes * f.group}, b.getI8Type())))), leave;
@@ -286,25 +285,25 @@ Value ContractionEmission::fourLeave(const WeightsOfGroups &weights, const Weigh
   return leave;
 }
 
-/// Puts weights of the pairs that the bits of `pairs` tell into the lists of their columns, the first or the second of
-/// each, and zeros in place of them: bit 2 * column + pair of each group from `term` on, whose copy begins at `copy`.
-void ContractionEmission::takeOut(Value pairs, int64_t ofPair, Value copy, Value term) {
+/// Puts the second weights of the pairs that the bits of `pairs` tell into the lists of their columns, and zeros in
+/// place of them: bit 2 * column + pair of each group from `term` on, whose copy begins at `copy`.
+void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
   OpBuilder &b = e.builder;
   Type byte = b.getI8Type(), half = b.getI16Type();
-  Value count = LLVM::CtPopOp::create(b, e.loc, pairs.getType(), pairs), one = i.constant(1), own = i.constant(ofPair);
+  Value count = LLVM::CtPopOp::create(b, e.loc, pairs.getType(), pairs), one = i.constant(1);
   e.createLoop(i.constant(0), count, 1, {pairs}, [&](Value, ValueRange carried) -> SmallVector<Value> {
     Value left = carried.front();
     Value bit = LLVM::CountTrailingZerosOp::create(b, e.loc, left.getType(), left, /*is_zero_poison=*/false);
-    Value weightAt = e.getAddress(copy, byte, i.add(i.mul(bit, i.constant(pairsOfGroup)), own));
+    Value weightAt = e.getAddress(copy, byte, i.add(i.mul(bit, i.constant(pairsOfGroup)), one));
     Value weight = e.createLoad(byte, 1, weightAt);
     e.createStore(i.constant(b.getI8IntegerAttr(0)), weightAt);
     Value column = i.mod(i.floorDiv(bit, i.constant(pairsOfGroup), true), i.constant(panelWidth), true);
     Value group = i.floorDiv(bit, i.constant(pairsOfGroup * panelWidth), true);
-    Value place = i.add(i.mul(i.mod(bit, i.constant(pairsOfGroup), true), i.constant(2)), own);
-    place = i.add(term, i.add(i.mul(group, i.constant(f.group)), place));
+    Value own = i.add(i.mul(i.mod(bit, i.constant(pairsOfGroup), true), i.constant(2)), one);
+    own = i.add(term, i.add(i.mul(group, i.constant(f.group)), own));
     Value countAt = e.getAddress(listCounts, b.getI64Type(), column), number = e.createLoad(b.getI64Type(), 1, countAt);
     Value entry = i.add(i.mul(column, value(f.bytes.listSize)), number);
-    e.createStore(i.mul(place, value(f.bytes.turnedPitch)), e.getAddress(listPlaces, b.getI64Type(), entry));
+    e.createStore(i.mul(own, value(f.bytes.turnedPitch)), e.getAddress(listPlaces, b.getI64Type(), entry));
     e.createStore(arith::ExtSIOp::create(b, e.loc, half, weight), e.getAddress(listWeights, half, entry));
     e.createStore(i.add(number, one), countAt);
     Value lower = arith::SubIOp::create(b, e.loc, left, one);
@@ -326,40 +325,33 @@ Value ContractionEmission::loadWeights(const ContractionTask &task, Value panel,
   return convertsWeight() ? convertedGroups(task, words) : words;
 }
 
-/// `count` and how many sums of four products of a panel may leave 16 bits. Those behind the ones that make it more
-/// than `most` are not looked at.
-Value ContractionEmission::countLeaving(const ContractionTask &task, Value panel, Value groups, Value count,
-                                        Value most) {
+/// Whether no four products of a panel can leave 16 bits, nor those of the panels before.
+Value ContractionEmission::addsFour(const ContractionTask &task, Value panel, Value groups, Value before) {
   OpBuilder &b = e.builder;
-  auto type = VectorType::get({lanes * pairsOfGroup}, b.getI16Type());
-  Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type))), whole = wholePairs(groups);
-  auto countIn = [&](Value first, Value end) {
-    Value counts =
-        e.createLoop(first, end, 2, {none}, [&](Value group, ValueRange carried) {
-           Value next = i.add(group, i.constant(1)), sum = carried.front();
-           WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(next)};
-           for (int64_t column = 0; column < panelWidth; column += lanes) {
-             WeightsOfGroups weights{loadWeights(task, panel, group, column), loadWeights(task, panel, next, column)};
-             Value leave = arith::ExtSIOp::create(b, e.loc, type, fourLeave(weights, largest));
-             sum = arith::SubIOp::create(b, e.loc, sum, leave);
-           }
-           return SmallVector<Value>{sum};
-         }).front();
-    counts = arith::ExtUIOp::create(b, e.loc, VectorType::get(type.getShape(), b.getI32Type()), counts);
-    Value sum = vector::ReductionOp::create(b, e.loc, vector::CombiningKind::ADD, counts);
-    return arith::ExtUIOp::create(b, e.loc, b.getI64Type(), sum).getResult();
+  Value whole = wholePairs(groups);
+  auto type = VectorType::get({lanes * pairsOfGroup}, b.getI1Type());
+  Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type)));
+  auto fit = [&](Value first, Value end) {
+    Value leave = e.createLoop(first, end, 2, {none}, [&](Value group, ValueRange carried) {
+      Value next = i.add(group, i.constant(1)), any = carried.front();
+      WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(next)};
+      for (int64_t column = 0; column < panelWidth; column += lanes) {
+        WeightsOfGroups weights{loadWeights(task, panel, group, column), loadWeights(task, panel, next, column)};
+        any = arith::OrIOp::create(b, e.loc, any, fourLeave(weights, largest));
+      }
+      return SmallVector<Value>{any};
+    }).front();
+    Type bits = b.getIntegerType(unsigned(lanes * pairsOfGroup));
+    leave = LLVM::BitcastOp::create(b, e.loc, bits, leave);
+    return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, leave, i.constant(b.getIntegerAttr(bits, 0)));
   };
-  return e
-      .createLoop(i.constant(0), whole, groupsLookedAt, {count},
-                  [&](Value group, ValueRange carried) {
-                    Value before = carried.front(), isFew = i.compare(arith::CmpIPredicate::sle, before, most);
-                    return choose(e, isFew, b.getI64Type(), [&](bool counts) -> SmallVector<Value> {
-                      if (!counts)
-                        return {before};
-                      return {i.add(before, countIn(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole)))};
-                    });
-                  })
-      .front();
+  return e.createLoop(i.constant(0), whole, groupsLookedAt, {before}, [&](Value group, ValueRange carried) {
+    return choose(e, carried.front(), b.getI1Type(), [&](bool looks) -> SmallVector<Value> {
+      if (!looks)
+        return {carried.front()};
+      return {fit(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole))};
+    });
+  }).front();
 }
 
 /// Of so many groups those that have another one beside them.
@@ -369,54 +361,33 @@ Value ContractionEmission::wholePairs(Value groups) {
 
 Value ContractionEmission::copyWeights(const ContractionTask &task, Value from, Value to, Value groups) {
   OpBuilder &b = e.builder;
-  Value addsFour = bytesOfTile.addsFour;
-  Type word = b.getI64Type();
-  Value zero = i.constant(0), half = i.constant(pairsOfGroup * panelWidth); // bits of a group
-  // The bits of pairs, of one group or of two that follow each other.
-  auto bitsOf = [&](ArrayRef<Value> masks) {
-    Type bits = b.getIntegerType(unsigned(int64_t(masks.size()) * lanes * pairsOfGroup));
-    return arith::ExtUIOp::create(b, e.loc, word, LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks))).getResult();
-  };
+  constexpr int64_t together = 64 / (pairsOfGroup * panelWidth); // groups of one word of bits
   auto copy = [&](Value group, int64_t count, Value any) -> SmallVector<Value> {
     Value copied = e.getAddress(to, accumulator, i.mul(group, i.constant(panelWidth)));
-    Value term = i.mul(group, i.constant(f.group));
-    WeightsOfGroups largest, weights;
-    std::array<SmallVector<Value>, 2> ofGroup;
-    SmallVector<WeightsOfGroups> all;
-    for (int64_t at = 0; at < count; ++at)
-      largest[size_t(at)] = largestOfGroup(i.add(group, i.constant(at)));
-    for (int64_t column = 0; column < panelWidth; column += lanes) {
-      for (int64_t at = 0; at < count; ++at) {
-        Value own = loadWeights(task, from, i.add(group, i.constant(at)), column);
-        e.createStore(own, e.getAddress(copied, accumulator, i.constant(at * panelWidth + column)));
-        weights[size_t(at)] = own;
-        ofGroup[size_t(at)].push_back(pairLeaves(own, largest[size_t(at)]));
+    SmallVector<Value> masks;
+    for (int64_t at = 0; at < count; ++at) {
+      Value own = i.add(group, i.constant(at)), largest = largestOfGroup(own);
+      for (int64_t column = 0; column < panelWidth; column += lanes) {
+        Value weights = loadWeights(task, from, own, column);
+        e.createStore(weights, e.getAddress(copied, accumulator, i.constant(at * panelWidth + column)));
+        masks.push_back(pairLeaves(weights, largest));
       }
-      all.push_back(weights);
     }
-    Value seconds = bitsOf(ofGroup[0]);
-    if (count == 2) { // of four that leave 16 bits the last two are taken out
-      SmallVector<Value> ofNext = choose(e, addsFour, {word, word}, [&](bool isFour) -> SmallVector<Value> {
-        if (!isFour)
-          return {zero, bitsOf(ofGroup[1])};
-        SmallVector<Value> ofFour;
-        for (const WeightsOfGroups &own : all)
-          ofFour.push_back(fourLeave(own, largest));
-        Value four = bitsOf(ofFour);
-        return {four, four};
-      });
-      takeOut(arith::ShLIOp::create(b, e.loc, ofNext[0], half), 0, copied, term);
-      seconds = arith::OrIOp::create(b, e.loc, seconds, arith::ShLIOp::create(b, e.loc, ofNext[1], half));
-    }
-    takeOut(seconds, 1, copied, term);
-    return {arith::OrIOp::create(b, e.loc, any, seconds)};
+    Type bits = b.getIntegerType(unsigned(count * pairsOfGroup * panelWidth));
+    Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
+    if (count < together)
+      pairs = arith::ExtUIOp::create(b, e.loc, b.getI64Type(), pairs);
+    takeOut(pairs, copied, i.mul(group, i.constant(f.group)));
+    return {arith::OrIOp::create(b, e.loc, any, pairs)};
   };
+  static_assert(together == 2);
   Value whole = wholePairs(groups);
-  SmallVector<Value> any = e.createLoop(
-      zero, whole, 2, zero, [&](Value group, ValueRange carried) { return copy(group, 2, carried.front()); });
+  SmallVector<Value> any =
+      e.createLoop(i.constant(0), whole, together, i.constant(0),
+                   [&](Value group, ValueRange carried) { return copy(group, together, carried.front()); });
   any = e.createLoop(whole, groups, 1, any,
                      [&](Value group, ValueRange carried) { return copy(group, 1, carried.front()); });
-  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), zero);
+  return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), i.constant(0));
 }
 
 Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p,
@@ -440,38 +411,32 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const C
 
 void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                              Value kLower, Value kUpper) {
-  OpBuilder &b = e.builder;
   Value lower = groupsTo(kLower), groups = i.sub(groupsTo(kUpper), lower), width = i.constant(panelWidth);
   for (int64_t at = 0; at < panelWidth; at += lanes)
     e.createStore(zeroSum(), e.getAddress(zeroRow, accumulator, i.constant(at)));
   SmallVector<Value> panelsOfTile;
-  Value sums = i.mul(groups, i.constant(columns.panels * panelWidth)), leaving = i.constant(0);
-  Value most = i.floorDiv(sums, i.constant(sumsOfLeaving), true);
+  Value fits = i.constant(e.builder.getBoolAttr(!convertsWeight()));
   for (int64_t p = 0; p < columns.panels; ++p) {
     Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
     panelsOfTile.push_back(e.getAddress(from, accumulator, i.mul(lower, width)));
-    leaving = countLeaving(task, panelsOfTile.back(), groups, leaving, most);
+    if (!convertsWeight())
+      fits = addsFour(task, panelsOfTile.back(), groups, fits);
   }
-  ByteColumns &tile = bytesOfTile;
-  tile.addsFour = i.compare(arith::CmpIPredicate::sle, leaving, most);
-  Value isCopied =
-      convertsWeight() ? i.constant(b.getBoolAttr(true)) : i.compare(arith::CmpIPredicate::ne, leaving, i.constant(0));
-  SmallVector<Type> flags(panelsOfTile.size(), b.getI1Type());
-  SmallVector<Value> areSplit = choose(e, isCopied, flags, [&](bool copies) {
-    SmallVector<Value> found(panelsOfTile.size(), i.constant(b.getBoolAttr(false)));
-    if (copies)
+  Value none = i.constant(e.builder.getBoolAttr(false));
+  SmallVector<Type> flags(panelsOfTile.size(), none.getType());
+  SmallVector<Value> areSplit = choose(e, fits, flags, [&](bool isInPlace) {
+    SmallVector<Value> found(panelsOfTile.size(), none);
+    if (!isInPlace)
       for (auto [p, from] : llvm::enumerate(panelsOfTile))
         found[p] = copyPanelOfBytes(task, columns, int64_t(p), from, groups);
     return found;
   });
-  tile.rests.clear();
+  bytesOfTile = {.inPlace = panelsOfTile.front(), .addsFour = fits, .rests = {}};
   for (auto [p, isSplit] : llvm::enumerate(areSplit)) {
     Value own = e.getAddress(restOfRows, accumulator, i.constant(int64_t(p) * panelWidth));
-    tile.rests.push_back(
-        {i.select(isSplit, own, zeroRow), i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0))});
+    Value pitch = i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0));
+    bytesOfTile.rests.push_back({i.select(isSplit, own, zeroRow), pitch});
   }
-  tile.first = i.select(isCopied, byteColumns, panelsOfTile.front());
-  tile.apart = i.select(isCopied, i.mul(value(f.bytes.rows), width), panelWords());
 }
 
 //===----------------------------------------------------------------------===//
@@ -550,13 +515,18 @@ void ContractionEmission::transposeRest(const ContractionTask &task, const Colum
 // The tile
 //===----------------------------------------------------------------------===//
 
-TileOperands ContractionEmission::byteOperands(const ContractionTask &task, const ContractionTile &tile) {
+/// Of a tile that adds up so many pairs.
+TileOperands ContractionEmission::byteOperands(const ContractionTask &task, const ContractionTile &tile,
+                                               int64_t addedPairs) {
   Type byte = f.lhs.element;
   Value width = i.constant(panelWidth), group = i.constant(f.group);
   Value lower = groupsTo(tile.kLower), pitch = value(f.bytes.pitch);
   TileOperands operands{.accumulator = accumulator, .aElement = byte, .bElement = accumulator, .group = f.group};
-  operands.panelStride = bytesOfTile.apart;
-  operands.panels = e.getAddress(bytesOfTile.first, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
+  operands.addedPairs = addedPairs;
+  bool isInPlace = addedPairs > 1;
+  operands.panelStride = isInPlace ? panelWords() : i.mul(value(f.bytes.rows), width);
+  Value panels = isInPlace ? bytesOfTile.inPlace : byteColumns;
+  operands.panels = e.getAddress(panels, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
   operands.loops.push_back({.lower = lower, .upper = groupsTo(tile.kUpper), .aStride = group, .bStride = width});
   Value skipped = i.mul(lower, group); // copies start at kLower
   Value first = e.getAddress(byteRows, byte, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
@@ -568,12 +538,13 @@ TileOperands ContractionEmission::byteOperands(const ContractionTask &task, cons
 
 SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
                                                       ValueRange init) {
-  TileOperands operands = byteOperands(task, tile);
-  SmallVector<Value> start = startOfBytes(task, tile, init);
-  return choose(e, bytesOfTile.addsFour, sumTypes(tile), [&](bool addsFour) {
-    operands.addedPairs = addsFour ? 2 : 1;
-    return emitRegisterTile(e, shapeOf(tile), operands, start);
-  });
+  auto multiply = [&](int64_t addedPairs) {
+    SmallVector<Value> rests = addedPairs > 1 ? SmallVector<Value>(init) : startOfBytes(task, tile, init);
+    return emitRegisterTile(e, shapeOf(tile), byteOperands(task, tile, addedPairs), rests);
+  };
+  if (convertsWeight())
+    return multiply(1);
+  return choose(e, bytesOfTile.addsFour, sumTypes(tile), [&](bool addsFour) { return multiply(addsFour ? 2 : 1); });
 }
 
 SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,

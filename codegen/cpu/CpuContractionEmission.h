@@ -337,11 +337,10 @@ struct ContractionEmission {
   mlir::Value isAtEnd(mlir::Value sums, bool isLargest);
   mlir::Value pairLeaves(mlir::Value weights, mlir::Value largest);
   mlir::Value fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest);
-  void takeOut(mlir::Value pairs, int64_t ofPair, mlir::Value copy, mlir::Value term);
+  void takeOut(mlir::Value pairs, mlir::Value copy, mlir::Value term);
   mlir::Value largestOfGroup(mlir::Value group);
   mlir::Value loadWeights(const ContractionTask &task, mlir::Value panel, mlir::Value group, int64_t column);
-  mlir::Value countLeaving(const ContractionTask &task, mlir::Value panel, mlir::Value groups, mlir::Value count,
-                           mlir::Value most);
+  mlir::Value addsFour(const ContractionTask &task, mlir::Value panel, mlir::Value groups, mlir::Value before);
   mlir::Value wholePairs(mlir::Value groups);
   /// Whether something is left out, in lists.
   mlir::Value copyWeights(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
@@ -353,7 +352,7 @@ struct ContractionEmission {
   llvm::SmallVector<mlir::Value> multiplyEntries(mlir::Value entry, mlir::Value row, mlir::ValueRange sums);
   void multiplyLists(const ContractionTask &task);
   void transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p);
-  TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile);
+  TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile, int64_t addedPairs);
   llvm::SmallVector<mlir::Value> multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
                                                mlir::ValueRange init);
   /// `init` (empty: 0) and the products of what the tile's columns leave out.
@@ -505,10 +504,10 @@ struct ContractionEmission {
   struct RestOfPanel {
     mlir::Value first, pitch;
   };
-  /// The column tile: its first panel, and from one to the next, in words; whether sums of four products are added up
-  /// in 16 bits.
+  /// The column tile: its first panel where it is, whether sums of four products are added up in 16 bits. Else panels
+  /// are copied.
   struct ByteColumns {
-    mlir::Value first, apart, addsFour;
+    mlir::Value inPlace, addsFour;
     llvm::SmallVector<RestOfPanel> rests;
   };
   ByteColumns bytesOfTile;

@@ -346,7 +346,7 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   int64_t columns = panelWidth * std::min(widestTile, form.n.ceilDiv(panelWidth).asConstant().value_or(widestTile));
   copies.turnedPitch = pitchOf(most);
   copies.restPitch = most + lineBytes / bytes;
-  copies.listSize = copies.rows * 3 + 3; // six of two groups, and one that makes them even
+  copies.listSize = copies.rows * 2 + 2; // one of each pair, and one that makes them even
   copies.rowsAt = layout.add(most * copies.pitch, 1);
   copies.turnedAt = layout.add(terms * copies.turnedPitch, 1);
   copies.columnsAt = layout.add(copies.rows * columns, bytes);
