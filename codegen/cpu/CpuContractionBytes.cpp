@@ -179,16 +179,6 @@ static std::pair<Value, Value> interleave(KernelEmitter &e, Value x, Value y, in
           LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, high)};
 }
 
-/// One vector behind the other.
-static Value join(KernelEmitter &e, ArrayRef<Value> vectors) {
-  if (vectors.size() == 1)
-    return vectors.front();
-  size_t half = vectors.size() / 2;
-  Value x = join(e, vectors.take_front(half)), y = join(e, vectors.drop_front(half));
-  auto order = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(2 * cast<VectorType>(x.getType()).getNumElements())));
-  return LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, order);
-}
-
 /// The row of a block whose byte is at this place of the transposed copy: two vectors of interleaved 16-bit integers
 /// have then the rows of two vectors of sums, in their order.
 int64_t ContractionEmission::rowOfPlace(int64_t place) const {
@@ -332,26 +322,30 @@ Value ContractionEmission::addsFour(const ContractionTask &task, Value panel, Va
   auto type = VectorType::get({lanes * pairsOfGroup}, b.getI1Type());
   Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type)));
   auto fit = [&](Value first, Value end) {
-    Value leave = e.createLoop(first, end, 2, {none}, [&](Value group, ValueRange carried) {
-      Value next = i.add(group, i.constant(1)), any = carried.front();
-      WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(next)};
-      for (int64_t column = 0; column < panelWidth; column += lanes) {
-        WeightsOfGroups weights{loadWeights(task, panel, group, column), loadWeights(task, panel, next, column)};
-        any = arith::OrIOp::create(b, e.loc, any, fourLeave(weights, largest));
-      }
-      return SmallVector<Value>{any};
-    }).front();
+    Value leave =
+        e.createLoop(first, end, 2, {none}, [&](Value group, ValueRange carried) {
+           Value next = i.add(group, i.constant(1)), any = carried.front();
+           WeightsOfGroups largest{largestOfGroup(group), largestOfGroup(next)};
+           for (int64_t column = 0; column < panelWidth; column += lanes) {
+             WeightsOfGroups weights{loadWeights(task, panel, group, column), loadWeights(task, panel, next, column)};
+             any = arith::OrIOp::create(b, e.loc, any, fourLeave(weights, largest));
+           }
+           return SmallVector<Value>{any};
+         }).front();
     Type bits = b.getIntegerType(unsigned(lanes * pairsOfGroup));
     leave = LLVM::BitcastOp::create(b, e.loc, bits, leave);
     return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, leave, i.constant(b.getIntegerAttr(bits, 0)));
   };
-  return e.createLoop(i.constant(0), whole, groupsLookedAt, {before}, [&](Value group, ValueRange carried) {
-    return choose(e, carried.front(), b.getI1Type(), [&](bool looks) -> SmallVector<Value> {
-      if (!looks)
-        return {carried.front()};
-      return {fit(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole))};
-    });
-  }).front();
+  return e
+      .createLoop(i.constant(0), whole, groupsLookedAt, {before},
+                  [&](Value group, ValueRange carried) {
+                    return choose(e, carried.front(), b.getI1Type(), [&](bool looks) -> SmallVector<Value> {
+                      if (!looks)
+                        return {carried.front()};
+                      return {fit(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole))};
+                    });
+                  })
+      .front();
 }
 
 /// Of so many groups those that have another one beside them.

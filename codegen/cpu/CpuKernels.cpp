@@ -603,8 +603,58 @@ static void roundWhileConverting(LLVM::LLVMFuncOp function) {
   });
 }
 
+namespace {
+/// x or a number where x is not above it (isLower) or not below it.
+struct Bound {
+  Value x;
+  float number;
+};
+} // namespace
+
+static std::optional<Bound> findBound(Value value, bool isLower) {
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
+  auto wanted = isLower ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
+  DenseFPElementsAttr bound;
+  if (!compare || compare.getPredicate() != wanted || compare.getLhs() != select.getTrueValue() ||
+      compare.getRhs() != select.getFalseValue() || !matchPattern(compare.getRhs(), m_Constant(&bound)) ||
+      !bound.isSplat())
+    return std::nullopt;
+  return Bound{compare.getLhs(), bound.getSplatValue<APFloat>().convertToFloat()};
+}
+
+/// Bounds of what becomes a byte are those of integers that saturate while they are narrowed: no instructions but the
+/// upper one's. Numbers below all integers and NaN convert to the least one, as they did to the lower bound.
+static void clampWhileNarrowing(LLVM::LLVMFuncOp function) {
+  function.walk([](arith::TruncIOp narrow) {
+    auto type = dyn_cast<VectorType>(narrow.getIn().getType());
+    auto whole = narrow.getIn().getDefiningOp<LLVM::CallIntrinsicOp>();
+    if (!type || !getElementTypeOrSelf(narrow.getType()).isInteger(8) || !whole || !whole->hasOneUse() ||
+        whole.getIntrin() != "llvm.lrint")
+      return;
+    auto upper = findBound(whole.getArgs()[0], /*isLower=*/false);
+    auto lower = upper ? findBound(upper->x, /*isLower=*/true) : std::nullopt;
+    bool isUnsigned = lower && lower->number == 0 && upper->number == 255;
+    if (!isUnsigned && !(lower && lower->number == -128 && upper->number == 127))
+      return;
+    OpBuilder b(whole);
+    Location loc = whole.getLoc();
+    auto select = whole.getArgs()[0].getDefiningOp<arith::SelectOp>();
+    Value isAbove = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, lower->x, select.getFalseValue());
+    whole->setOperand(0, arith::SelectOp::create(b, loc, isAbove, select.getFalseValue(), lower->x));
+    b.setInsertionPoint(narrow);
+    auto splat = [&](int32_t number) {
+      return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, number)).getResult();
+    };
+    Value bounded = arith::MaxSIOp::create(b, loc, whole->getResult(0), splat(int32_t(lower->number)));
+    narrow->setOperand(0, arith::MinSIOp::create(b, loc, bounded, splat(int32_t(upper->number))));
+  });
+}
+
 void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   roundWhileConverting(function);
+  if (llvm::Triple(level.triple).isX86())
+    clampWhileNarrowing(function);
   if (!code.contracts)
     codegen::forbidContraction(function);
   codegen::ElementaryOptions options;

@@ -186,6 +186,15 @@ void cpu::createPrefetch(KernelEmitter &emitter, Value address, int level) {
                          /*hint=*/builder.getI32IntegerAttr(4 - level), /*cache=*/builder.getI32IntegerAttr(1));
 }
 
+Value cpu::join(KernelEmitter &e, ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors.front();
+  size_t half = vectors.size() / 2;
+  Value x = join(e, vectors.take_front(half)), y = join(e, vectors.drop_front(half));
+  auto order = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(2 * cast<VectorType>(x.getType()).getNumElements())));
+  return LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, order);
+}
+
 void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {
   int64_t count = int64_t(rows.size());
   for (int64_t block = count / 2; block; block /= 2) {

@@ -176,6 +176,8 @@ std::pair<mlir::Value, mlir::Value> splitBytes(KernelEmitter &emitter, mlir::Val
 mlir::Value createBf16Dot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// a * b + c on vectors of floats or integers.
 mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
+/// One vector behind the other; as many as a power of two.
+mlir::Value join(KernelEmitter &emitter, llvm::ArrayRef<mlir::Value> vectors);
 /// Transposes a square of vectors in registers: log2 rounds that exchange off-diagonal blocks.
 void transposeSquare(KernelEmitter &emitter, llvm::SmallVectorImpl<mlir::Value> &rows);
 /// The same number or address, of which LLVM knows nothing.
