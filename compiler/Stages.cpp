@@ -115,6 +115,8 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
   bool runsOnDevice = target.getInfo().runsOnDevice;
   if (options.optLevel > 0 && !runsOnDevice && options.fp != "strict")
     passes.addPass(createMoveScales()); // what computes rows is in their product; equal kernels are not found yet
+  if (options.optLevel > 0 && !runsOnDevice && options.fp != "strict")
+    passes.addPass(createNarrowBuffers()); // what is between kernels is final; their names tell its type
   if (options.optLevel > 0 && runsOnDevice)
     passes.addPass(createFuseHorizontally(
         {.remarks = options.remarks}));   // each launch costs; what depends on what is final, order nearly

@@ -52,6 +52,11 @@ def MoveScales : Pass<"ptc-move-scales", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
 }
 
+def NarrowBuffers : Pass<"ptc-narrow-buffers", "::mlir::ModuleOp"> {
+  let summary = "floats that are at most 256 integers lie between nodes as bytes";
+  let dependentDialects = ["::ptc::loop::LoopDialect", "::mlir::arith::ArithDialect"];
+}
+
 def FuseHorizontally : Pass<"ptc-fuse-horizontally", "::mlir::ModuleOp"> {
   let summary = "small pointwise kernels that are independent and next to each other become one";
   let dependentDialects = ["::ptc::loop::LoopDialect"];

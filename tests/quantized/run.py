@@ -355,6 +355,27 @@ class QuantizedTest(unittest.TestCase):
             with self.subTest(kind=kind, a=a.__name__):
                 self.check_steps(model, feeds)
 
+    def test_added_results(self):
+        """Products whose results are rounded and added up: what lies between them is read by the sum alone, by a second
+        one, or by a convolution, too."""
+        for shared, (a, zeros) in itertools.product((0, 1, 2), ((np.uint8, (0, 122)), (np.uint8, (9, 255)), (np.int8, (-128, 3)))):
+            rng, graph = np.random.default_rng(shared + zeros[1] + 200), Graph()
+            scale, values = np.float32(0.05), []
+            x = self.quantised(graph, "x", scale, np.asarray(zeros[1], a))
+            for zero in zeros:
+                w = graph.constant(bytes_of(rng, np.int8, (32, 32, 1, 1)))
+                w = graph.add("DequantizeLinear", [w, graph.constant(np.float32(0.001)), graph.constant(np.int8(0))])
+                value = graph.add("Conv", [x, w, graph.constant(rng.normal(size=32).astype(np.float32))])
+                values.append(self.quantised(graph, value, scale, np.asarray(zero, a)))
+            total = graph.add("Add", values)
+            if shared:
+                total = graph.add("Add", [total, graph.add("Conv" if shared == 2 else "Mul", [values[0], w if shared == 2 else values[0]])])
+            y = self.quantised(graph, graph.add("Relu", [total]), np.float32(0.1), np.asarray(zeros[0], a))
+            model = graph.model([("x", np.float32, ["b", 32, 7, 9])], y, np.float32)
+            feeds = [{"x": rng.normal(size=(images, 32, 7, 9)).astype(np.float32) * 4} for images in (1, 3)]
+            with self.subTest(shared=shared, zeros=zeros, a=a.__name__):
+                self.check_steps(model, feeds)
+
     def check_steps(self, model, feeds):
         """A sum that lies between two steps may be rounded to either, and moves what follows by a step."""
         close, self.close = self.close, lambda found, wanted, exact: self.assertLess(
