@@ -344,13 +344,8 @@ void ContractionEmission::emitTile(const ContractionTask &task, const Contractio
   TileOperands inside = insideOperands(task, operands, insideLoops, tile.rows.height, tile.row);
   Value isInside = liesInside(task, tile.rows.height, tile.row);
   finishTile(task, finished, [&](ValueRange init) {
-    auto choice = scf::IfOp::create(e.builder, e.loc, sumTypes(finished), isInside, /*withElseRegion=*/true);
-    for (auto [block, own] : {std::pair(choice.thenBlock(), &inside), std::pair(choice.elseBlock(), &operands)}) {
-      OpBuilder::InsertionGuard guard(e.builder);
-      e.builder.setInsertionPointToStart(block);
-      scf::YieldOp::create(e.builder, e.loc, multiply(*own, init));
-    }
-    return SmallVector<Value>(choice.getResults());
+    auto multiplyOwn = [&](bool isTrue) { return multiply(isTrue ? inside : operands, init); };
+    return e.emitChoice(isInside, sumTypes(finished), multiplyOwn);
   });
 }
 
@@ -488,7 +483,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   fixedPoint = chooseFixedPoint();
   chooseSplit(extents);
   findScratch();
-  cutForCopies();
+  takeBlocksOfCopies();
   copying = chooseCopying();
   hasLongStreams = wantsLongStreams();
   sumsPitch = value(f.scratch.sumsPitch);

@@ -135,7 +135,7 @@ struct ContractionBlocks {
   bool mFastest = false;
   Expr rowsMost, panelsMost; // of one task, at any level
   /// On levels that copy bytes: blocks of rows in place of m, tasks stay as many (0: m); where m is not known, so many
-  /// of its blocks, or a few more, are one.
+  /// of its blocks, or a few more, are one, and tasks at most as many.
   int64_t ofCopies = 0, togetherInCopies = 1;
   Expr iterations, grain;
 
@@ -150,8 +150,9 @@ struct ContractionScratch {
 
 /// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, the largest byte at each place
 /// of a row, a column tile; for each column of a panel a list of weights, and their products for columns and for rows;
-/// a row of zeros in the place of those. In bytes a row of A and of the transposed copy, in numbers a list and a column
-/// of products, in groups a column of B. Levels that multiply four bytes leave them alone.
+/// a row of zeros in the place of those, and whether rows are transposed yet. In bytes a row of A and of the transposed
+/// copy, in numbers a list and a column of products, in groups a column of B. Levels that multiply four bytes leave
+/// them alone.
 struct ByteCopies {
   Expr rowsAt, turnedAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
   Expr zerosAt, isTurnedAt;
@@ -254,7 +255,7 @@ int64_t chooseOutputs(const ContractionForm &form, const CpuLevel &level);
 /// Whether rows of the tile, outputs of a line, share the pixels that they read (CpuContractionPixels.cpp).
 bool sharesPixels(const ContractionForm &form, const CpuLevel &level);
 
-/// Rows of a task that are worth copies of both operands where no instruction multiplies four bytes.
+/// Rows of a task that are worth being copied, and a look at its columns, where no instruction multiplies four bytes.
 inline constexpr int64_t fewestCopied = 16;
 
 /// Rows of a task that are worth copies in fixed point of 31 bits: three are as fast as floats.

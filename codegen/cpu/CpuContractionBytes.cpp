@@ -36,8 +36,6 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -47,19 +45,7 @@ static constexpr int64_t squareSize = 16; // bytes of the part of a vector that 
 static constexpr int64_t pairsOfGroup = 2;
 static constexpr int64_t groupsLookedAt = 8; // before it is asked whether more are of use
 
-/// What `emit` yields in the one case and in the other.
-static SmallVector<Value> choose(KernelEmitter &e, Value condition, TypeRange types,
-                                 llvm::function_ref<SmallVector<Value>(bool isTrue)> emit) {
-  auto choice = scf::IfOp::create(e.builder, e.loc, types, condition, /*withElseRegion=*/true);
-  for (Block *block : {choice.thenBlock(), choice.elseBlock()}) {
-    OpBuilder::InsertionGuard guard(e.builder);
-    e.builder.setInsertionPointToStart(block);
-    scf::YieldOp::create(e.builder, e.loc, emit(block == choice.thenBlock()));
-  }
-  return {choice.result_begin(), choice.result_end()};
-}
-
-void ContractionEmission::cutForCopies() {
+void ContractionEmission::takeBlocksOfCopies() {
   if (!e.level.multipliesPairs())
     return;
   int64_t width = takesQuads() ? 1 : split.width;
@@ -67,7 +53,7 @@ void ContractionEmission::cutForCopies() {
   if (f.blocks.togetherInCopies > 1) {
     int64_t most = std::min(f.blocks.togetherInCopies, mostColumns / f.blocks.n.getValue());
     Value together = i.min(i.constant(std::max<int64_t>(most, 1)), mBlocks);
-    mBlocks = i.floorDiv(mBlocks, i.max(together, i.constant(1)), true);
+    mBlocks = i.floorDiv(mBlocks, together, true);
     nBlocks = i.mul(nBlocks, together);
     endOfTasks = i.mul(value(f.batch), i.mul(mBlocks, nBlocks));
     return;
@@ -315,12 +301,18 @@ Value ContractionEmission::loadWeights(const ContractionTask &task, Value panel,
   return convertsWeight() ? convertedGroups(task, words) : words;
 }
 
-/// Whether no four products of a panel can leave 16 bits, nor those of the panels before.
+/// Whether no four products of a panel can leave 16 bits, nor those of the panels before; of a last group that has none
+/// beside it, no two.
 Value ContractionEmission::addsFour(const ContractionTask &task, Value panel, Value groups, Value before) {
   OpBuilder &b = e.builder;
   Value whole = wholePairs(groups);
   auto type = VectorType::get({lanes * pairsOfGroup}, b.getI1Type());
   Value none = i.constant(cast<TypedAttr>(b.getZeroAttr(type)));
+  auto areNone = [&](Value leave) {
+    Type bits = b.getIntegerType(unsigned(lanes * pairsOfGroup));
+    leave = LLVM::BitcastOp::create(b, e.loc, bits, leave);
+    return i.compare(arith::CmpIPredicate::eq, leave, i.constant(b.getIntegerAttr(bits, 0)));
+  };
   auto fit = [&](Value first, Value end) {
     Value leave =
         e.createLoop(first, end, 2, {none}, [&](Value group, ValueRange carried) {
@@ -332,20 +324,28 @@ Value ContractionEmission::addsFour(const ContractionTask &task, Value panel, Va
            }
            return SmallVector<Value>{any};
          }).front();
-    Type bits = b.getIntegerType(unsigned(lanes * pairsOfGroup));
-    leave = LLVM::BitcastOp::create(b, e.loc, bits, leave);
-    return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::eq, leave, i.constant(b.getIntegerAttr(bits, 0)));
+    return areNone(leave);
   };
-  return e
-      .createLoop(i.constant(0), whole, groupsLookedAt, {before},
-                  [&](Value group, ValueRange carried) {
-                    return choose(e, carried.front(), b.getI1Type(), [&](bool looks) -> SmallVector<Value> {
-                      if (!looks)
-                        return {carried.front()};
-                      return {fit(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole))};
-                    });
-                  })
-      .front();
+  auto lookWhile = [&](Value lower, Value upper, int64_t step, Value before, auto look) {
+    return e
+        .createLoop(lower, upper, step, {before},
+                    [&](Value group, ValueRange carried) {
+                      return e.emitChoice(carried.front(), b.getI1Type(), [&](bool looks) {
+                        return SmallVector<Value>{looks ? look(group) : carried.front()};
+                      });
+                    })
+        .front();
+  };
+  Value fits = lookWhile(i.constant(0), whole, groupsLookedAt, before, [&](Value group) {
+    return fit(group, i.min(i.add(group, i.constant(groupsLookedAt)), whole));
+  });
+  return lookWhile(whole, groups, 1, fits, [&](Value group) {
+    Value any = none;
+    for (int64_t column = 0; column < panelWidth; column += lanes)
+      any = arith::OrIOp::create(b, e.loc, any,
+                                 pairLeaves(loadWeights(task, panel, group, column), largestOfGroup(group)));
+    return areNone(any);
+  });
 }
 
 /// Of so many groups those that have another one beside them.
@@ -418,7 +418,7 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
   }
   Value none = i.constant(e.builder.getBoolAttr(false));
   SmallVector<Type> flags(panelsOfTile.size(), none.getType());
-  SmallVector<Value> areSplit = choose(e, fits, flags, [&](bool isInPlace) {
+  SmallVector<Value> areSplit = e.emitChoice(fits, flags, [&](bool isInPlace) {
     SmallVector<Value> found(panelsOfTile.size(), none);
     if (!isInPlace)
       for (auto [p, from] : llvm::enumerate(panelsOfTile))
@@ -538,7 +538,7 @@ SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &tas
   };
   if (convertsWeight())
     return multiply(1);
-  return choose(e, bytesOfTile.addsFour, sumTypes(tile), [&](bool addsFour) { return multiply(addsFour ? 2 : 1); });
+  return e.emitChoice(bytesOfTile.addsFour, sumTypes(tile), [&](bool addsFour) { return multiply(addsFour ? 2 : 1); });
 }
 
 SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,

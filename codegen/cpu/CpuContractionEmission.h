@@ -320,8 +320,8 @@ struct ContractionEmission {
   EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
 
   // Bytes multiplied in pairs (CpuContractionBytes.cpp).
-  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task copies.
-  void cutForCopies();
+  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task looks at or transforms.
+  void takeBlocksOfCopies();
   ByteCopying chooseCopying();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
   bool copiesRowsOfTasks() const { return copying != ByteCopying::None && !f.blocks.isSplitK(); }

@@ -13,7 +13,7 @@
 // Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand,
 // unless it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on
 // the level; only the number of blocks is planned here, each level spreads its tiles over them. Levels whose tasks
-// copy bytes may have fewer blocks of rows and more of columns, as many tasks.
+// copy bytes may have fewer blocks of rows and more of columns, as many tasks or a few less.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -37,9 +37,9 @@ using namespace ptc::cpu;
 static constexpr int64_t wantedTasks = 16;   // per contraction
 static constexpr int64_t taskWork = 1 << 16; // multiply-adds: half of a microsecond to one and a half
 static constexpr int64_t grainWork = 1 << 16;
-static constexpr int64_t fewestCut = 48;          // rows of a task that are worth two
-static constexpr int64_t fewestOfSmall = 24;      // the same beside a small weight
-static constexpr int64_t fewestOfBytes = 96;      // of bytes, whose weight some levels copy in each task
+static constexpr int64_t fewestCut = 48;     // rows of a task that are worth two
+static constexpr int64_t fewestOfSmall = 24; // the same beside a small weight
+static constexpr int64_t fewestOfBytes = 96; // of bytes, whose weight some levels look at, or transform, in each task
 static constexpr int64_t weightBytes = 256 << 10; // that every thread may read: rows stay with the thread that has them
 /// Words of k that are not cut, and of a block where they are: 128 rows by so many stay in the second-level cache.
 static constexpr int64_t longestWhole = 1024, longestBlock = 768;
@@ -53,7 +53,7 @@ struct BlockCounts {
 /// Bytes of A that a row adds to the working set: a convolution's rows overlap.
 static double bytesOfRow(const ContractionForm &form, int64_t k) {
   double bytes = double(k) * form.lhs.elementBytes();
-  if (form.multipliesBytes()) // some levels copy them twice
+  if (form.multipliesBytes()) // some levels copy them
     return (form.lhs.form == LhsForm::PackedRows ? 3 : 2) * bytes;
   if (!form.lhs.readsMemory())
     return bytes;
@@ -249,7 +249,7 @@ struct RowsOfCopies {
 
 /// Blocks of rows (quads), which are copied once, that are worth taking the columns apart for each, and whose copies
 /// stay in the second-level cache; the most that a block has of them.
-static Expr cutForCopies(ContractionForm &form, const RowsOfCopies &copies) {
+static Expr planBlocksOfCopies(ContractionForm &form, const RowsOfCopies &copies) {
   constexpr int64_t share = 32; // of the products
   ContractionBlocks &blocks = form.blocks;
   int64_t wanted = share * copies.ofTransform;
@@ -316,8 +316,8 @@ static void layOutQuads(ContractionForm &form, ScratchLayout &layout) {
   quads.count = form.m.floorDiv(line) * quads.across;
   quads.terms = form.k.floorDiv(quadTaps);
   quads.pitch = roundUp(quads.terms * quadPoints, 64) + 32;
-  Expr most =
-      cutForCopies(form, {.bytes = 2 * quads.pitch.getValue(), .ofTransform = 2, .across = quads.across, .rows = line});
+  Expr most = planBlocksOfCopies(
+      form, {.bytes = 2 * quads.pitch.getValue(), .ofTransform = 2, .across = quads.across, .rows = line});
   quads.pixelsAt = layout.add(most * quads.pitch, 2);
   quads.weightsAt = layout.add(quads.terms * (quadPoints * panelWidth), 2);
   quads.productsAt = layout.add(most * (quadPoints * panelWidth), bytes);
@@ -340,7 +340,7 @@ static void layOutByteCopies(ContractionForm &form, ScratchLayout &layout) {
   auto pitch = copies.pitch.asConstant();
   if (pitch && form.m.isConstant() == blocks.m.isConstant() && blocks.n.isConstant() && !blocks.isSplitK() &&
       form.lhs.form != LhsForm::PackedRows && ownsTasks(form))
-    most = Expr::min(form.m, cutForCopies(form, {.bytes = *pitch, .ofTransform = 8})) + 2 * tallestTile;
+    most = Expr::min(form.m, planBlocksOfCopies(form, {.bytes = *pitch, .ofTransform = 8})) + 2 * tallestTile;
   most = roundUp(most, rowsTogether);
   int64_t bytes = form.accumulatorBytes();
   int64_t columns = panelWidth * std::min(widestTile, form.n.ceilDiv(panelWidth).asConstant().value_or(widestTile));

@@ -73,3 +73,14 @@ void cpu::KernelEmitter::emitIf(Value condition, llvm::function_ref<void()> body
   builder.setInsertionPointToStart(branch.elseBlock());
   otherwise();
 }
+
+SmallVector<Value> cpu::KernelEmitter::emitChoice(Value condition, TypeRange types,
+                                                  llvm::function_ref<SmallVector<Value>(bool isTrue)> emit) {
+  auto choice = scf::IfOp::create(builder, loc, types, condition, /*withElseRegion=*/true);
+  for (Block *block : {choice.thenBlock(), choice.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(block);
+    scf::YieldOp::create(builder, loc, emit(block == choice.thenBlock()));
+  }
+  return {choice.result_begin(), choice.result_end()};
+}

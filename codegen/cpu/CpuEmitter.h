@@ -47,6 +47,9 @@ public:
   void forEachVector(EmissionPoint point, int64_t dim, int64_t lanes, mlir::Value lower, mlir::Value upper,
                      llvm::function_ref<void(const EmissionPoint &, mlir::Value)> body);
   void emitIf(mlir::Value condition, llvm::function_ref<void()> body, llvm::function_ref<void()> otherwise = {});
+  /// What `emit` gives in the one case and in the other, of these types.
+  llvm::SmallVector<mlir::Value> emitChoice(mlir::Value condition, mlir::TypeRange types,
+                                            llvm::function_ref<llvm::SmallVector<mlir::Value>(bool isTrue)> emit);
 
 private:
   mlir::Value scratch;

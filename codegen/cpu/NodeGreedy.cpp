@@ -182,13 +182,7 @@ SmallVector<Value> RowChoice::rememberInOrder(const BodyEmitter &own, Value coun
 
 SmallVector<Value> RowChoice::choose(TypeRange types, Value condition, llvm::function_ref<SmallVector<Value>()> then,
                                      ValueRange otherwise) const {
-  auto choice = scf::IfOp::create(e.builder, e.loc, types, condition, /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(e.builder);
-  e.builder.setInsertionPointToStart(&choice.getElseRegion().front());
-  scf::YieldOp::create(e.builder, e.loc, otherwise);
-  e.builder.setInsertionPointToStart(&choice.getThenRegion().front());
-  scf::YieldOp::create(e.builder, e.loc, then());
-  return SmallVector<Value>(choice.getResults());
+  return e.emitChoice(condition, types, [&](bool isTrue) { return isTrue ? then() : SmallVector<Value>(otherwise); });
 }
 
 /// Whether the candidate is chosen; how many are remembered then, and their order.

@@ -734,7 +734,8 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
   auto one = [&](Value k, ValueRange carried) {
     return step(rows, outer, k, bRow(k), carried, movedFetches(fetched, loop, k));
   };
-  if (operands.addedPairs) { // registers are to spare, and the loop's own instructions a ninth
+  if (operands.addedPairs) {                              // the loop's own instructions are a ninth of a step of pairs
+    assert((shape.unroll & 1) == 0 || shape.unroll == 1); // groups that are added up follow an even one
     Value span = i.sub(upper, lower);
     Value middle = i.add(lower, i.sub(span, i.mod(span, i.constant(2), /*nonNegative=*/true)));
     result = emitter.createLoop(lower, middle, 2, result, [&](Value k, ValueRange carried) {

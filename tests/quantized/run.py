@@ -193,6 +193,17 @@ class QuantizedTest(unittest.TestCase):
                 with self.subTest(largest=largest, m=m, n=n, k=k):
                     self.check(graph.model([("x", np.uint8, [rows, k])], y, np.int32), [{"x": all}, {"x": some}])
 
+    def test_last_group(self):
+        """An odd number of groups of four, of which the last two products alone leave 16 bits."""
+        for k, m in itertools.product((4, 12, 68, 4100), (16, 50)):
+            rng = np.random.default_rng(k)
+            w, x = np.ones((k, 40), np.int8), rng.integers(0, 9, (m, k), np.uint8)
+            w[-4:], x[:, -4:] = rng.choice([-128, 127], 40), 255
+            graph = Graph()
+            model = graph.model([("x", np.uint8, [m, k])], graph.add("MatMulInteger", ["x", graph.constant(w)]), np.int32)
+            with self.subTest(k=k, m=m):
+                self.check(model, [{"x": x}])
+
     def test_two_inputs(self):
         """Without a constant operand the product is one of bytes, too, where a group of four divides the sums and rows
         are not known to be few; the second operand as its rows or its columns lie in memory."""
