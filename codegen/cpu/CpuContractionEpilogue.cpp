@@ -189,10 +189,10 @@ void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const 
       EmissionPoint &point = points[r];
       TileVector vector = vectors[c];
       Value first = columnOf(columns, panel, vector.column), sums = accumulators[r * width + c];
-      bool isPair =
-          inPairs && vector.column % (2 * lanes) == 0 && c + 1 < width && vectors[c + 1].lanes == vector.lanes;
+      bool isPair = inPairs && vector.column % (2 * lanes) == 0 && c + 1 < width;
       TileVector both{vector.column, 2 * lanes};
       if (isPair && !maskOfVector(*this, columns, both, first)) {
+        assert(vectors[c + 1].lanes == lanes && "halves are of vectors as wide as a panel");
         sums = join(e, {sums, accumulators[r * width + c + 1]});
         vector = both;
         ++c;

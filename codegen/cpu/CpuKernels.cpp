@@ -21,6 +21,7 @@
 #include "codegen/cpu/NodeEmitter.h"
 #include "codegen/object/EmitObject.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/Bounds.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -603,26 +604,6 @@ static void roundWhileConverting(LLVM::LLVMFuncOp function) {
   });
 }
 
-namespace {
-/// x or a number where x is not above it (isLower) or not below it.
-struct Bound {
-  Value x;
-  float number;
-};
-} // namespace
-
-static std::optional<Bound> findBound(Value value, bool isLower) {
-  auto select = value.getDefiningOp<arith::SelectOp>();
-  auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
-  auto wanted = isLower ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OLT;
-  DenseFPElementsAttr bound;
-  if (!compare || compare.getPredicate() != wanted || compare.getLhs() != select.getTrueValue() ||
-      compare.getRhs() != select.getFalseValue() || !matchPattern(compare.getRhs(), m_Constant(&bound)) ||
-      !bound.isSplat())
-    return std::nullopt;
-  return Bound{compare.getLhs(), bound.getSplatValue<APFloat>().convertToFloat()};
-}
-
 /// Bounds of what becomes a byte are those of integers that saturate while they are narrowed: no instructions but the
 /// upper one's. Numbers below all integers and NaN convert to the least one, as they did to the lower bound.
 static void clampWhileNarrowing(LLVM::LLVMFuncOp function) {
@@ -632,10 +613,16 @@ static void clampWhileNarrowing(LLVM::LLVMFuncOp function) {
     if (!type || !getElementTypeOrSelf(narrow.getType()).isInteger(8) || !whole || !whole->hasOneUse() ||
         whole.getIntrin() != "llvm.lrint")
       return;
-    auto upper = findBound(whole.getArgs()[0], /*isLower=*/false);
-    auto lower = upper ? findBound(upper->x, /*isLower=*/true) : std::nullopt;
-    bool isUnsigned = lower && lower->number == 0 && upper->number == 255;
-    if (!isUnsigned && !(lower && lower->number == -128 && upper->number == 127))
+    auto boundOf = [](Value value) {
+      auto select = value.getDefiningOp<arith::SelectOp>();
+      return select ? loop::findBound(select) : std::nullopt;
+    };
+    auto upper = boundOf(whole.getArgs()[0]), lower = upper ? boundOf(upper->x) : std::nullopt;
+    if (!lower || !upper->isUpper || lower->isUpper)
+      return;
+    bool isUnsigned = lower->number == 0 && upper->number == 255,
+         isSigned = lower->number == -128 && upper->number == 127;
+    if (!isUnsigned && !isSigned)
       return;
     OpBuilder b(whole);
     Location loc = whole.getLoc();

@@ -15,9 +15,9 @@
 // CHECK-NEXT: arith.sitofp
 // CHECK-NEXT: arith.constant -1.220000e+02
 // CHECK-NEXT: arith.addf
-loop.program @bounds(%a: !loop.buffer<[60] x f32, <[0]>> | %x: !loop.buffer<[60] x f32, <[0]>>, %y: !loop.buffer<[60] x f32, <[0]>>)
+loop.program @bounds(%a: !loop.buffer<[60] x f32, <[0]>> | %x: !loop.buffer<[60] x i32, <[0]>>, %y: !loop.buffer<[60] x i1, <[0]>>)
     attributes {aliases = array<i64>, guards = [], input_names = ["a"], input_types = [f32], output_names = ["x", "y"],
-                output_types = [f32, f32], symbol_sources = {}, symbols = {}} {
+                output_types = [si32, i1], symbol_sources = {}, symbols = {}} {
   %b = loop.buffer : <[60] x f32, <[0]>>
   loop.pointwise [60] {
     %0 = loop.load %a [d0] : <[60] x f32, <[0]>>
@@ -33,57 +33,16 @@ loop.program @bounds(%a: !loop.buffer<[60] x f32, <[0]>> | %x: !loop.buffer<[60]
     %1 = arith.cmpf olt, %0, %high : f32
     %2 = loop.load %b [d0] : <[60] x f32, <[0]>>
     %3 = arith.select %1, %2, %high : f32
-    loop.store %3, %x [d0] : <[60] x f32, <[0]>>
+    %4 = arith.mulf %3, %high : f32
+    %5 = arith.fptosi %4 : f32 to i32
+    loop.store %5, %x [d0] : <[60] x i32, <[0]>>
   }
   loop.pointwise [60] {
     %0 = loop.load %b [59 - d0] : <[60] x f32, <[0]>>
     %high = arith.constant 120.0 : f32
     %1 = arith.cmpf olt, %0, %high : f32
     %2 = arith.select %1, %0, %high : f32
-    loop.store %2, %y [d0] : <[60] x f32, <[0]>>
-  }
-}
-
-// Not: 257 integers, numbers that are no integers, a reader without a bound, bounds that differ from what is compared.
-// CHECK-LABEL: loop.program @others
-// CHECK-COUNT-4: loop.buffer : <[60] x f32
-loop.program @others(%a: !loop.buffer<[60] x f32, <[0]>> | %x: !loop.buffer<[60] x f32, <[0]>>)
-    attributes {aliases = array<i64>, guards = [], input_names = ["a"], input_types = [f32], output_names = ["x"],
-                output_types = [f32], symbol_sources = {}, symbols = {}} {
-  %many = loop.buffer : <[60] x f32, <[0]>>
-  %whole = loop.buffer : <[60] x f32, <[0]>>
-  %open = loop.buffer : <[60] x f32, <[0]>>
-  %other = loop.buffer : <[60] x f32, <[0]>>
-  loop.pointwise [60] {
-    %0 = loop.load %a [d0] : <[60] x f32, <[0]>>
-    %1 = math.roundeven %0 : f32
-    %low = arith.constant 0.0 : f32
-    %2 = arith.cmpf ogt, %1, %low : f32
-    %3 = arith.select %2, %1, %low : f32
-    %4 = arith.cmpf ogt, %0, %low : f32
-    %5 = arith.select %4, %0, %low : f32
-    %6 = arith.select %4, %1, %low : f32
-    loop.store %3, %many [d0] : <[60] x f32, <[0]>>
-    loop.store %5, %whole [d0] : <[60] x f32, <[0]>>
-    loop.store %3, %open [d0] : <[60] x f32, <[0]>>
-    loop.store %6, %other [d0] : <[60] x f32, <[0]>>
-  }
-  loop.pointwise [60] {
-    %0 = loop.load %many [d0] : <[60] x f32, <[0]>>
-    %1 = loop.load %whole [d0] : <[60] x f32, <[0]>>
-    %2 = loop.load %open [d0] : <[60] x f32, <[0]>>
-    %3 = loop.load %other [d0] : <[60] x f32, <[0]>>
-    %256 = arith.constant 256.0 : f32
-    %100 = arith.constant 100.0 : f32
-    %4 = arith.cmpf olt, %0, %256 : f32
-    %5 = arith.select %4, %0, %256 : f32
-    %6 = arith.cmpf olt, %1, %100 : f32
-    %7 = arith.select %6, %1, %100 : f32
-    %8 = arith.cmpf olt, %3, %100 : f32
-    %9 = arith.select %8, %3, %100 : f32
-    %10 = arith.addf %5, %7 : f32
-    %11 = arith.addf %2, %9 : f32
-    %12 = arith.addf %10, %11 : f32
-    loop.store %12, %x [d0] : <[60] x f32, <[0]>>
+    %3 = arith.cmpf ogt, %2, %high : f32
+    loop.store %3, %y [d0] : <[60] x i1, <[0]>>
   }
 }
