@@ -12,7 +12,7 @@
 // Kernels were cut between the bounds, so the reader's bound, if all that it does to what it reads begins with one, is
 // the writer's, too. The values are whole numbers less than 256 apart, so all results are the same. -0 becomes 0: all
 // that is computed of what is read must end in comparisons or integers. Rows and columns of products stay what they
-// are: their tiles read floats.
+// are: their tiles read floats. --fp=strict leaves values in the types that they have.
 //
 // A quarter of the bytes is written and read: the 1 x 1 convolutions of ResNet-50 in 8 bits whose results are added up.
 //
