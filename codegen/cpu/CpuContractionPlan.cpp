@@ -121,13 +121,14 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   }
 }
 
+static constexpr int64_t mostRowsOfUnknown = 96;
+
 /// Rows of a block where it is not known how many there are.
 static int64_t rowsOfUnknown(const ContractionForm &form) {
-  constexpr int64_t mostRows = 96;
   auto k = form.k.asConstant();
   if (!k || *k <= 0)
-    return mostRows;
-  return std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhs.elementBytes()), 48, mostRows);
+    return mostRowsOfUnknown;
+  return std::clamp<int64_t>(blockBytes / (termsOfBlock(form, *k) * form.lhs.elementBytes()), 48, mostRowsOfUnknown);
 }
 
 static void countBlocks(ContractionForm &form) {
@@ -141,7 +142,6 @@ static void countBlocks(ContractionForm &form) {
     form.blocks.n = constant(
         tunedWithin(form.op, tuned::nBlocks, 1, llvm::divideCeil(std::max<int64_t>(*n, 1), panelWidth), blocks.n));
   } else {
-    int64_t mostRows = 96;
     auto blocksOf = [&](Expr extent, int64_t size) {
       auto known = extent.asConstant();
       return known ? constant(std::max<int64_t>(1, llvm::divideCeil(*known, size)))
@@ -150,7 +150,7 @@ static void countBlocks(ContractionForm &form) {
     form.blocks.m = blocksOf(form.m, rowsOfUnknown(form));
     form.blocks.n = blocksOf(form.n, form.rhs.isPacked() ? 256 : 128);
     if (form.behind.hasAllColumns) // as many tasks, if they have rows enough: threads share few of them evenly
-      form.blocks.m = Expr::min(Expr::max(form.blocks.m, blocksOf(form.m, mostRows) * form.blocks.n),
+      form.blocks.m = Expr::min(Expr::max(form.blocks.m, blocksOf(form.m, mostRowsOfUnknown) * form.blocks.n),
                                 blocksOf(form.m, fewestOfSmall));
   }
   if (form.behind.hasAllColumns)
