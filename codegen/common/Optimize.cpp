@@ -10,6 +10,7 @@
 #include "codegen/common/LLVMFaults.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
@@ -59,6 +60,61 @@ struct UnrollShortLoopsPass : PassInfoMixin<UnrollShortLoopsPass> {
     return LoopFullUnrollPass(/*OptLevel=*/2, /*OnlyWhenForced=*/false).run(loop, analyses, results, updater);
   }
 };
+
+/// Makes what innermost loops take from outside opaque: constant distances from frozen values. The code generator's
+/// reduction of strength tries all ways to add up an address from the terms that it finds in it; those of a kernel
+/// reach back to the index of its task, and trying them was up to a third of all time for the same loops. Right before
+/// code generation: passes over IR would look through a freeze or take it out.
+struct HideInvariantsPass : PassInfoMixin<HideInvariantsPass> {
+  /// The values of one loop, by what they were.
+  struct Hidden {
+    Instruction *end; // of the loop's preheader
+    const DataLayout &layout;
+    DenseMap<Value *, Value *> roots, values;
+
+    explicit Hidden(Instruction *end) : end(end), layout(end->getDataLayout()) {}
+
+    Value *freeze(Value *root) {
+      Value *&frozen = roots[root];
+      if (!frozen)
+        frozen = isa<Constant, FreezeInst>(root) ? root : new FreezeInst(root, "", end->getIterator());
+      return frozen;
+    }
+
+    Value *hide(Value *value) {
+      if (Value *known = values.lookup(value))
+        return known;
+      APInt offset(layout.getIndexTypeSizeInBits(value->getType()), 0);
+      Value *root = value->getType()->isPointerTy()
+                        ? value->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/true)
+                        : value;
+      IRBuilder<> builder(end);
+      Value *result = freeze(root);
+      if (!offset.isZero())
+        result = builder.CreatePtrAdd(result, builder.getInt(offset));
+      values[value] = result;
+      return result;
+    }
+  };
+
+  /// Addresses and what they are made of.
+  static bool isPartOfAddress(const Value &value) {
+    return value.getType()->isPointerTy() || value.getType()->isIntegerTy(64);
+  }
+
+  PreservedAnalyses run(Loop &loop, LoopAnalysisManager &, LoopStandardAnalysisResults &results, LPMUpdater &) {
+    if (!loop.isInnermost())
+      return PreservedAnalyses::all();
+    Hidden hidden(loop.getLoopPreheader()->getTerminator());
+    for (BasicBlock *block : loop.blocks())
+      for (Instruction &inst : *block)
+        for (Use &operand : inst.operands())
+          if (auto *value = dyn_cast<Instruction>(operand); value && !loop.contains(value) && isPartOfAddress(*value))
+            operand.set(hidden.hide(value));
+    results.SE.forgetLoop(&loop);
+    return getLoopPassPreservedAnalyses();
+  }
+};
 } // namespace
 
 static void addSlotsToRegisters(FunctionPassManager &passes) {
@@ -97,6 +153,15 @@ static FunctionPassManager buildPasses(unsigned optLevel) {
   return passes;
 }
 
+static FunctionPassManager buildLastPasses(const TargetMachine &machine, unsigned optLevel) {
+  FunctionPassManager passes;
+  passes.addPass(StoreLonePass());
+  // Without optimisation there is no reduction of strength; GPUs' kernels are one loop deep, and ptxas has its own.
+  if (optLevel > 0 && !machine.getTargetTriple().isNVPTX())
+    passes.addPass(createFunctionToLoopPassAdaptor(HideInvariantsPass()));
+  return passes;
+}
+
 void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine, unsigned optLevel) {
   LoopAnalysisManager loops;
   FunctionAnalysisManager functions;
@@ -110,6 +175,6 @@ void ptc::codegen::optimizeKernel(Module &module, TargetMachine &machine, unsign
   builder.crossRegisterProxies(loops, functions, components, modules);
   ModulePassManager pipeline;
   pipeline.addPass(createModuleToFunctionPassAdaptor(buildPasses(optLevel)));
-  pipeline.addPass(createModuleToFunctionPassAdaptor(StoreLonePass()));
+  pipeline.addPass(createModuleToFunctionPassAdaptor(buildLastPasses(machine, optLevel)));
   pipeline.run(module, modules);
 }
