@@ -79,6 +79,9 @@ TileSplit limitTile(const CpuLevel &level, mlir::Type accumulator, const TiledEx
 /// each other.
 int64_t unrollOfTile(const CpuLevel &level, int64_t accumulators);
 
+/// Steps of a loop that LLVM may make one after the other by itself.
+inline constexpr int64_t longestUnrolled = 8;
+
 /// One loop over a part of the k dims: the steps, in elements, that it takes in A and in B.
 struct TileLoop {
   mlir::Value lower, upper; // i64
