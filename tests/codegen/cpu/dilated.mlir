@@ -4,7 +4,8 @@
 // loop is chosen.
 // CHECK-LABEL: define {{.*}} @dilated
 // CHECK: %[[END:.*]] = select i1 {{.*}}, i64 0, i64 64
-// CHECK: icmp slt i64 {{.*}}, %[[END]]
+// CHECK: %[[KEPT:.*]] = freeze i64 %[[END]]
+// CHECK: icmp slt i64 {{.*}}, %[[KEPT]]
 loop.kernel @dilated(%x: !loop.buffer<[14*14*64] x f32>, %w: !loop.buffer<[9*64*32] x f32>, %y: !loop.buffer<[14*14*32] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [14, 14, 32, 3, 3, 64] batch 0 m 2 n 1 k 3 lhs {

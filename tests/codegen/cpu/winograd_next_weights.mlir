@@ -10,7 +10,8 @@
 // CHECK:       %[[FROM:[0-9]+]] = getelementptr i8, ptr %{{[0-9]+}}, i64 %[[BYTES]]
 // CHECK:       %[[SHARE:[0-9]+]] = getelementptr i8, ptr %[[FROM]], i64
 // CHECK:       %[[HIDDEN:[0-9]+]] = call ptr asm "", "=r,0"(ptr %[[SHARE]])
-// CHECK:       %[[LINE:[0-9]+]] = getelementptr i8, ptr %[[HIDDEN]], i64
+// CHECK:       %[[KEPT:[0-9]+]] = freeze ptr %[[HIDDEN]]
+// CHECK:       %[[LINE:[0-9]+]] = getelementptr i8, ptr %[[KEPT]], i64
 // CHECK:       call void @llvm.prefetch.p0(ptr %[[LINE]], i32 0, i32 2, i32 1)
 loop.kernel @images(%x: !loop.buffer<[28*28*128] x f32>, %w: !loop.buffer<[36*128*128] x f32>, %y: !loop.buffer<[28*28*128] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
