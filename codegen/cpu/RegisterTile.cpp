@@ -252,6 +252,7 @@ struct TileEmission {
   }
   /// Groups of the innermost loop may be few: their sets are not summed up behind it.
   int64_t setsBetweenLoops() const { return operands.splitB ? shape.unroll : 1; }
+  std::optional<int64_t> knownSteps() const;
   int64_t stepsOfTurn() const;
   bool multipliesSums() const { return operands.group == 4 && operands.aElement.isInteger(16); }
   Value loadA(Value rowAddress, Value index);
@@ -540,25 +541,28 @@ Value TileEmission::upperBound(ArrayRef<Value> rows) {
   return arith::SelectOp::create(b, emitter.loc, all, loop.lower, loop.upper);
 }
 
+/// Of the innermost loop, where it does not start at rows of zeros.
+std::optional<int64_t> TileEmission::knownSteps() const {
+  InvariantBuilder &i = emitter.invariants;
+  return i.asConstant(i.sub(operands.loops.back().upper, operands.loops.back().lower));
+}
+
 /// Steps of the innermost loop that are one turn of it. Few enough that a short loop has hardly any left.
 int64_t TileEmission::stepsOfTurn() const {
   if (operands.addedPairs)
     return 2;
   if (shape.unroll > 1 || operands.splitB || operands.convertB || multipliesSums())
     return 1;
-  const TileLoop &loop = operands.loops.back();
-  std::optional<int64_t> lower = getConstantIntValue(loop.lower), upper = getConstantIntValue(loop.upper), extent;
-  if (lower && upper)
-    extent = *upper - *lower;
-  if (extent && *extent <= longestUnrolled)
+  std::optional<int64_t> all = knownSteps();
+  if (all && *all <= longestUnrolled)
     return 1;
   int64_t products = accumulators();
   if (!operands.pixels.empty())
     products = vectorsOfRow() * std::transform_reduce(operands.pixels.begin(), operands.pixels.end(), int64_t(0),
                                                       std::plus<>(), [](const auto &uses) { return int64_t(uses.size()); });
-  auto leaves = [&](int64_t steps) { return extent && *extent % steps && *extent < steps * 8; };
+  auto leavesMany = [&](int64_t steps) { return all && *all % steps && *all < steps * 8; };
   int64_t steps = mostSteps;
-  while (steps > 1 && (products * steps > mostProducts || leaves(steps)))
+  while (steps > 1 && (products * steps > mostProducts || leavesMany(steps)))
     steps /= 2;
   return steps;
 }
@@ -594,8 +598,11 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
   };
   if (int64_t steps = stepsOfTurn(); steps > 1) {
     assert((shape.unroll & 1) == 0 || shape.unroll == 1); // groups that are added up follow an even one
-    Value span = i.sub(upper, lower);
-    Value middle = i.add(lower, i.sub(span, i.mod(span, i.constant(steps), /*nonNegative=*/true)));
+    std::optional<int64_t> all = shape.unroll == 1 ? knownSteps() : std::nullopt;
+    bool isWhole = all && *all % steps == 0; // there are as many turns as that or, at rows of zeros, none
+    Value span = i.sub(upper, lower), middle = upper;
+    if (!isWhole)
+      middle = i.add(lower, i.sub(span, i.mod(span, i.constant(steps), /*nonNegative=*/true)));
     result = emitter.createLoop(lower, middle, steps, result, [&](Value k, ValueRange carried) {
       if (operands.addedPairs == 2)
         return stepGroups(rows, k, panels, carried);
@@ -606,6 +613,8 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
       }
       return sums;
     });
+    if (isWhole)
+      return result;
     lower = middle;
   }
   return emitter.createLoop(lower, upper, 1, result, one);
