@@ -30,7 +30,7 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t longestPixel = 12;   // channels: with 16, code that exists twice gained nothing
+static constexpr int64_t longestPixel = 12; // channels: with 16, code that exists twice gained nothing
 /// Bytes ahead that a tile's pixels are fetched: more lines of channels are read, a little of each, than the processor
 /// follows by itself. As far as the next line of the image, if that is near, or a little on in the same. Of an image of
 /// 600 KB that waits in memory the next line is better (half of the time that 512 bytes take), of one of megabytes,

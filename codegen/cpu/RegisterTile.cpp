@@ -7,9 +7,9 @@
 // the register allocator guessing right) and for each k load a row of B (`width` vectors), broadcast one element of A
 // for each row, and do rows x width multiply-adds. The loads are width + rows, the arithmetic rows * width.
 //
-// The k loops take a few steps in each turn: a loop's own instructions are three to five, beside the twenty of a step of
-// six rows by two vectors, and compete with those of the core's other thread. A fence that is none of the processor's
-// ends each step: LLVM's scheduler would move loads ahead and keep more B rows alive, which spills.
+// The k loops take a few steps in each turn: a loop's own instructions are three to five, beside the twenty of a step
+// of six rows by two vectors, and compete with those of the core's other thread. A fence that is none of the
+// processor's ends each step: LLVM's scheduler would move loads ahead and keep more B rows alive, which spills.
 //
 // Columns that do not fill the last panel still cost their vector. Half of it is computed where that is enough: many
 // processors run two 256-bit multiply-adds in the time of a 512-bit one.
@@ -223,10 +223,11 @@ SmallVector<TileVector> cpu::getTileVectors(int64_t panels, int64_t lastColumns,
 // Emission
 //===----------------------------------------------------------------------===//
 
-static constexpr int64_t mostSteps = 4;     // in a turn of the innermost loop,
-static constexpr int64_t mostProducts = 48; // and multiply-adds of all of them
-static constexpr int64_t wordTerms = 2;     // 16-bit integers of a word
-static constexpr int64_t besideGroups = 5;  // registers beside sums and B: two of A, two of products, ones
+/// Steps in a turn of the innermost loop, multiply-adds of a step that is not the only one, and bits of their vectors:
+/// tiles of 512 bits have 24 sums and more, which LLVM spills in two steps, and wait for the multiply-add units anyway.
+static constexpr int64_t mostSteps = 4, mostProducts = 16, widestInTurns = 256;
+static constexpr int64_t wordTerms = 2;    // 16-bit integers of a word
+static constexpr int64_t besideGroups = 5; // registers beside sums and B: two of A, two of products, ones
 
 namespace {
 /// One tile being emitted.
@@ -558,11 +559,14 @@ int64_t TileEmission::stepsOfTurn() const {
     return 1;
   int64_t products = accumulators();
   if (!operands.pixels.empty())
-    products = vectorsOfRow() * std::transform_reduce(operands.pixels.begin(), operands.pixels.end(), int64_t(0),
-                                                      std::plus<>(), [](const auto &uses) { return int64_t(uses.size()); });
+    products =
+        vectorsOfRow() * std::transform_reduce(operands.pixels.begin(), operands.pixels.end(), int64_t(0),
+                                               std::plus<>(), [](const auto &uses) { return int64_t(uses.size()); });
+  if (products > mostProducts || vectors.front().lanes * operands.accumulator.getIntOrFloatBitWidth() > widestInTurns)
+    return 1;
   auto leavesMany = [&](int64_t steps) { return all && *all % steps && *all < steps * 8; };
   int64_t steps = mostSteps;
-  while (steps > 1 && (products * steps > mostProducts || leavesMany(steps)))
+  while (steps > 1 && leavesMany(steps))
     steps /= 2;
   return steps;
 }

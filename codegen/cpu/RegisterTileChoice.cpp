@@ -6,8 +6,8 @@
 // for columns of B that do not wait in the first-level cache: 8 rows take 4 x 2 vectors, not 2 x 4. Heights and widths
 // are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
 //
-// A few more rows than of a matrix times a vector are one tile, too, if B streams from memory; where k is so long that a
-// column tile of B leaves the second-level cache before the next row tile, even if it is a vector wide.
+// A few more rows than of a matrix times a vector are one tile, too, if B streams from memory; where k is so long that
+// a column tile of B leaves the second-level cache before the next row tile, even if it is a vector wide.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,8 @@
 // PLAN-LABEL: loop.kernel @rows
 // PLAN-SAME: lhs = "in_place"
 // V4-LABEL: rows:
-// V4:         vmovups (%{{.*}},[[K:%r[a-z0-9]+]],4), %[[B:zmm[0-9]+]]
-// V4-NEXT:    prefetcht1 (%{{.*}},[[K]],4)
+// V4:         vmovups (%{{[a-z0-9]+}},[[K:%r[a-z0-9]+]]), %[[B:zmm[0-9]+]]
+// V4-NEXT:    prefetcht1 (%{{[a-z0-9]+}},[[K]])
 // V4-COUNT-16: vfmadd231ps {{.*}}{1to16}, %[[B]],
 // V4-NOT:     vfmadd
 // V4:         jl

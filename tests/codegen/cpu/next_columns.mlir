@@ -34,7 +34,6 @@ loop.kernel @shares(%a: !loop.buffer<[96*384] x f32>, %w: !loop.buffer<[512*384]
 // V4-NEXT:     call void @llvm.prefetch
 // V4-NEXT:     call void @llvm.prefetch
 // V4-NOT:      call void @llvm.prefetch
-// V4:          fence
 loop.kernel @few(%a: !loop.buffer<[16*384] x f32>, %w: !loop.buffer<[768*384] x f32>, %y: !loop.buffer<[16*768] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [16, 768, 384] batch 0 m 1 n 1 k 1 lhs {
@@ -54,7 +53,6 @@ loop.kernel @few(%a: !loop.buffer<[16*384] x f32>, %w: !loop.buffer<[768*384] x 
 // V4:          phi <16 x float> [ zeroinitializer,
 // V4-COUNT-24: call <16 x float> @llvm.fma
 // V4-NOT:      call <16 x float> @llvm.fma
-// V4:          fence
 loop.kernel @alone(%a: !loop.buffer<[12*384] x f32>, %w: !loop.buffer<[768*384] x f32>, %y: !loop.buffer<[12*768] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [12, 768, 384] batch 0 m 1 n 1 k 1 lhs {

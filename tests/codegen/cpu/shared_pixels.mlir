@@ -71,9 +71,9 @@ loop.kernel @dilated(%x: !loop.buffer<[20*20*16] x f32>, %w: !loop.buffer<[9*16*
   }
 }
 
-// A line that no tall tile divides: each row has pixels of its own. Two steps of 13 rows, four of 12.
+// A line that no tall tile divides: each row has pixels of its own.
 // CHECK-LABEL:    define {{.*}}@odd_line(
-// CHECK-COUNT-74: call <16 x float> @llvm.fma
+// CHECK-COUNT-25: call <16 x float> @llvm.fma
 // CHECK-NOT:      @llvm.fma
 // CHECK:          ret i32
 loop.kernel @odd_line(%x: !loop.buffer<[3*17*16] x f32>, %w: !loop.buffer<[9*16*16] x f32>, %y: !loop.buffer<[3*17*16] x f32>)

@@ -25,7 +25,7 @@ loop.kernel @evenly(%a: !loop.buffer<[18*256] x f32>, %w: !loop.buffer<[6*256*16
 // CHECK:         phi <16 x float>
 // CHECK-COUNT-24: llvm.fma.v16f32
 // CHECK-NOT:     llvm.fma
-// CHECK:         fence
+// CHECK:         br i1
 loop.kernel @four_panels(%a: !loop.buffer<[18*256] x f32>, %w: !loop.buffer<[4*256*16] x f32>, %y: !loop.buffer<[18*64] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [18, 64, 256] batch 0 m 1 n 1 k 1 lhs {
@@ -44,7 +44,7 @@ loop.kernel @four_panels(%a: !loop.buffer<[18*256] x f32>, %w: !loop.buffer<[4*2
 // CHECK:         phi <16 x float>
 // CHECK-COUNT-24: llvm.fma.v16f32
 // CHECK-NOT:     llvm.fma
-// CHECK:         fence
+// CHECK:         br i1
 loop.kernel @waits(%a: !loop.buffer<[18*64] x f32>, %w: !loop.buffer<[12*64*16] x f32>, %y: !loop.buffer<[18*192] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
   loop.contraction [18, 192, 64] batch 0 m 1 n 1 k 1 lhs {

@@ -5,7 +5,7 @@
 // CHECK-LABEL:    define {{.*}}@shared_pixels(
 // CHECK-COUNT-21: call <16 x float> @llvm.fma
 // CHECK-NOT:      @llvm.fma
-// CHECK:          fence
+// CHECK:          ret i32
 loop.kernel @shared_pixels(%x: !loop.buffer<[5*28*32] x f32>, %w: !loop.buffer<[2*9*16*16] x f32>, %y: !loop.buffer<[5*28*32] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>,
                 loop.tuned = {level = "x86-64-v4", tile_rows = 7, tile_panels = 1}} {
@@ -29,7 +29,7 @@ loop.kernel @shared_pixels(%x: !loop.buffer<[5*28*32] x f32>, %w: !loop.buffer<[
 // CHECK-LABEL:    define {{.*}}@own_pixels(
 // CHECK-COUNT-10: call <16 x float> @llvm.fma
 // CHECK-NOT:      @llvm.fma
-// CHECK:          fence
+// CHECK:          ret i32
 loop.kernel @own_pixels(%x: !loop.buffer<[5*28*16] x f32>, %w: !loop.buffer<[9*16*16] x f32>, %y: !loop.buffer<[5*28*16] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>,
                 loop.tuned = {level = "x86-64-v4", tile_rows = 10, tile_panels = 1}} {
@@ -55,7 +55,7 @@ loop.kernel @own_pixels(%x: !loop.buffer<[5*28*16] x f32>, %w: !loop.buffer<[9*1
 // CHECK:         select i1 {{.*}}, i64 0, i64 64
 // CHECK-COUNT-8: call <16 x float> @llvm.fma
 // CHECK-NOT:     @llvm.fma
-// CHECK:         fence
+// CHECK:         ret i32
 loop.kernel @lines(%x: !loop.buffer<[28*28*64] x f32>, %w: !loop.buffer<[9*64*64] x f32>, %y: !loop.buffer<[28*28*64] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>,
                 loop.tuned = {level = "x86-64-v4", tile_rows = 5, tile_panels = 2}} {
