@@ -40,8 +40,6 @@ void expandIntegerDivisions(mlir::Operation *root, const ElementaryOptions &opti
 void multiplyByReciprocals(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
-/// expm1(x) for -100 < x <= 0 or NaN.
-Num expm1Negative(Num x);
 /// log(1 + f + fLo) + e log(2) in the base that the constants say, from an argument split as 2^e (1 + f + fLo).
 struct LogSplit {
   Num e, f, fLo; ///< fLo may be absent
