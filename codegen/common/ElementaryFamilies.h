@@ -35,6 +35,10 @@ Num emitSigmoid(Num x);
 void joinSigmoids(mlir::Operation *root, const ElementaryOptions &options);
 /// Divides vectors of integers by floats, exactly (IntegerDivision.cpp).
 void expandIntegerDivisions(mlir::Operation *root, const ElementaryOptions &options);
+/// Converts vectors of floats to integers of 64 bits through those of 32 (WideConversions.cpp).
+void expandWideConversions(mlir::Operation *root, const ElementaryOptions &options);
+/// Erases the op, and what it alone used, if nothing uses it.
+void eraseUnused(mlir::Operation *op);
 /// Wide vectors of quotients by one number that a loop does not change, as products with its reciprocal
 /// (SharedDivisors.cpp).
 void multiplyByReciprocals(mlir::Operation *root, const ElementaryOptions &options);
