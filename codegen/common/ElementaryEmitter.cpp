@@ -52,16 +52,24 @@ Num Emitter::infinity() { return num(std::numeric_limits<double>::infinity()); }
 Num Emitter::nan() { return num(std::numeric_limits<double>::quiet_NaN()); }
 double Emitter::smallestNormal() const { return std::ldexp(1.0, 1 - bias); }
 
-Value Emitter::any(Mask m) {
-  auto v = dyn_cast<VectorType>(m.v.getType());
+/// What the lanes have together.
+static Value joinLanes(ImplicitLocOpBuilder &b, Value x) {
+  auto v = dyn_cast<VectorType>(x.getType());
   if (!v)
-    return m.v;
+    return x;
   if (v.getRank() == 0)
-    return vector::ExtractOp::create(b, m.v, ArrayRef<int64_t>{});
-  Value flat = m.v;
+    return vector::ExtractOp::create(b, x, ArrayRef<int64_t>{});
   if (v.getRank() > 1)
-    flat = vector::ShapeCastOp::create(b, VectorType::get({v.getNumElements()}, v.getElementType()), flat);
-  return vector::ReductionOp::create(b, vector::CombiningKind::OR, flat);
+    x = vector::ShapeCastOp::create(b, VectorType::get({v.getNumElements()}, v.getElementType()), x);
+  return vector::ReductionOp::create(b, vector::CombiningKind::OR, x);
+}
+
+Value Emitter::any(Mask m) { return joinLanes(b, m.v); }
+
+Value Emitter::anyBit(Bits x) {
+  Value all = joinLanes(b, x.v);
+  Value none = arith::ConstantOp::create(b, b.getIntegerAttr(all.getType(), 0));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, all, none);
 }
 
 SmallVector<Value> Emitter::ifAny(Mask m, ArrayRef<Value> otherwise, llvm::function_ref<SmallVector<Value>()> then) {

@@ -67,6 +67,8 @@ public:
 
   /// True where any lane is set (a scalar i1).
   mlir::Value any(Mask m);
+  /// True where a bit of any lane is.
+  mlir::Value anyBit(Bits x);
   /// The values of `then` where the scalar i1 holds at run time, else `otherwise`.
   llvm::SmallVector<mlir::Value> ifTrue(mlir::Value condition, llvm::ArrayRef<mlir::Value> otherwise,
                                         llvm::function_ref<llvm::SmallVector<mlir::Value>()> then);

@@ -116,12 +116,6 @@ Num emitExpm1(Num x) {
   return select(abs(x) < e.num(e.pick(0x1p-26, 0x1p-55)), x, y + y);
 }
 
-Num expm1Negative(Num x) {
-  PowerOfTwo k = roundToPower(x, kLog2e, x.e->bias);
-  Num p = expm1Reduced(subtractLn2(x, k.n)), power = powerOfTwo(k);
-  return fma(power, p, power - 1.0);
-}
-
 //===----------------------------------------------------------------------===//
 // Logarithms
 //===----------------------------------------------------------------------===//

@@ -35,13 +35,15 @@ Num emitSigmoid(Num x);
 void joinSigmoids(mlir::Operation *root, const ElementaryOptions &options);
 /// Divides vectors of integers by floats, exactly (IntegerDivision.cpp).
 void expandIntegerDivisions(mlir::Operation *root, const ElementaryOptions &options);
+/// Converts vectors of floats to integers of 64 bits through those of 32 (WideConversions.cpp).
+void expandWideConversions(mlir::Operation *root, const ElementaryOptions &options);
+/// Erases the op, and what it alone used, if nothing uses it.
+void eraseUnused(mlir::Operation *op);
 /// Wide vectors of quotients by one number that a loop does not change, as products with its reciprocal
 /// (SharedDivisors.cpp).
 void multiplyByReciprocals(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
-/// expm1(x) for -100 < x <= 0 or NaN.
-Num expm1Negative(Num x);
 /// log(1 + f + fLo) + e log(2) in the base that the constants say, from an argument split as 2^e (1 + f + fLo).
 struct LogSplit {
   Num e, f, fLo; ///< fLo may be absent

@@ -4,6 +4,7 @@
 #include "codegen/common/ElementaryNarrow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -81,6 +82,20 @@ static SmallVector<Value> emitFloat(Emitter &e, Operation *op, ValueRange x) {
   return emitSpecial(e, op, x);
 }
 
+void eraseUnused(Operation *op) {
+  llvm::SmallSetVector<Operation *, 8> candidates;
+  candidates.insert(op);
+  while (!candidates.empty()) {
+    Operation *each = candidates.pop_back_val();
+    if (!isOpTriviallyDead(each))
+      continue;
+    for (Value operand : each->getOperands())
+      if (Operation *defining = operand.getDefiningOp())
+        candidates.insert(defining);
+    each->erase(); // no user is left that could add it again
+  }
+}
+
 /// The op itself on other operands.
 static SmallVector<Value> cloneOnto(ImplicitLocOpBuilder &b, Operation *op, ValueRange operands) {
   if (llvm::equal(op->getOperands(), operands))
@@ -153,6 +168,8 @@ void expandElementaryFunctions(Operation *root, const ElementaryOptions &options
     multiplyByReciprocals(root, options);
   if (options.dividesByFloats)
     expandIntegerDivisions(root, options);
+  if (options.convertsThrough32)
+    expandWideConversions(root, options);
   markUnitLogarithms(root);
   SmallVector<Operation *> ops;
   root->walk([&](Operation *op) {

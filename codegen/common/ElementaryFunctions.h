@@ -35,6 +35,9 @@ struct ElementaryOptions {
   bool joinsSigmoids = false;
   /// Vectors of integers are divided by floats: the target divides integers one by one.
   bool dividesByFloats = false;
+  /// Vectors of floats become integers of 64 bits through those of 32 where all lanes are: the target converts to 64
+  /// one by one (WideConversions.cpp).
+  bool convertsThrough32 = false;
   /// Vectors are divided by what a loop does not change in three operations (SharedDivisors.cpp).
   bool multipliesByReciprocals = false;
 };

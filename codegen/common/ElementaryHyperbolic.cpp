@@ -1,10 +1,15 @@
 //===- ElementaryHyperbolic.cpp - sinh, cosh, tanh, erf, erfc -------------===//
 //
 // With E = exp(|x|)/2, computed without overflow where the result has none: cosh = E + 1/(4E); sinh = E - 1/(4E) beyond
-// 1 and a polynomial below. tanh = -m / (m + 2), m = expm1(-2|x|), which needs no second branch near 0; a single
-// rational function on the whole range is shorter but errs by 5 ulp, because its terms of high degree dominate where
-// tanh saturates. Where one instruction looks up a coefficient for each of 16 lanes: polynomials of degree 6 in parts
-// that grow with 1 + |x|, which takes two thirds of the time.
+// 1 and a polynomial below. tanh(n ln(2)/2 + r), with t = tanh(r) by a polynomial and p = 2^n, is by the theorem of
+// addition
+//
+//   (t (p + 1) - (1 - p)) / ((p + 1) - t (1 - p))
+//
+// whose two sums are exact: three roundings remain, and t where n is 0. It is odd in x by itself. A single rational
+// function on the whole range takes as many operations and errs by 5 ulp, because its terms of high degree dominate
+// where tanh saturates. Where one instruction looks up a coefficient for each of 16 lanes: polynomials of degree 6 in
+// parts that grow with 1 + |x|.
 //
 // erf in f32: x + x P(x^2) up to 1, and beyond it 1 + a polynomial in x alone (erfc is below 0.16 there and vanishes
 // from 3.91 on, where the sum is exactly 1: 1 + erf(-inf) is 0). Where one instruction looks up a coefficient for each
@@ -42,15 +47,21 @@ static Num tanhInParts(Num a) {
   return p;
 }
 
-Num emitTanh(Num x) {
-  if (hasLookUp(*x.e))
-    return copysign(tanhInParts(abs(x)), x);
-  Num a = atMost(abs(x), x.e->pick(10, 20));
-  Num m = expm1Negative(a * -2.0);
-  // q = m / (m+2), corrected by its residual m - q (m+2); 1 / (m+2) = (1-q) / 2.
-  Num q = m / (m + 2.0), residual = fma(-q, m, fma(q, -2.0, m));
-  return copysign(fma(residual, fma(q, -0.5, x.e->num(0.5)), q), x);
+static Num tanhByAddition(Num x) {
+  Emitter &e = *x.e;
+  double last = e.pick(10, 20); // what is beyond rounds to 1
+  Num bounded = atMost(atLeast(x, -last), last);
+  PowerOfTwo k = roundToPower(bounded, 2 * 1.4426950408889634, e.bias);
+  Num r = fma(k.n, -e.pick(0x1.62e43p-2, 0x1.62e42feep-2), bounded);
+  if (e.isF64)
+    r = fma(k.n, -0x1.a39ef35793c76p-34, r);
+  // A product, and 1 - p instead of its opposite: -0 stays.
+  Num z = r * r, t = r * fma(z, polynomial(z, e.pick(kTanhF32, kTanhF64)), 1.0);
+  Num power = powerOfTwo(k), sum = power + 1.0, difference = 1.0 - power;
+  return fma(t, sum, -difference) / fma(-t, difference, sum);
 }
+
+Num emitTanh(Num x) { return hasLookUp(*x.e) ? copysign(tanhInParts(abs(x)), x) : tanhByAddition(x); }
 
 /// erfc(a) for a >= 1.
 static Num erfcBeyond1(Num a) {

@@ -83,17 +83,6 @@ static Value argumentOfSigmoid(arith::DivFOp quotient) {
   return isSigmoid ? x : Value();
 }
 
-/// The op and what it alone used.
-static void eraseUnused(Operation *op) {
-  if (!isOpTriviallyDead(op))
-    return;
-  SmallVector<Value> operands(op->getOperands());
-  op->erase();
-  for (Value operand : operands)
-    if (Operation *defining = operand.getDefiningOp())
-      eraseUnused(defining);
-}
-
 void joinSigmoids(Operation *root, const ElementaryOptions &options) {
   SmallVector<arith::DivFOp> found;
   root->walk([&](arith::DivFOp quotient) {

@@ -13,6 +13,9 @@
 // By a divisor that the lanes share there is one division, of 1 by it. |a| (1 / |b|) errs by at most half of an integer
 // and is rounded to the nearest, so that r lies between -|b| and |b|: where it is negative, it is one |b| more.
 //
+// A remainder with the divisor's sign (prim's modulus) is that of a quotient rounded down, or to the nearest and b more
+// where its sign is not b's. The choice that a body makes behind a truncated remainder is replaced with it.
+//
 // Conversions of 64 bits need no instruction for them (AVX-512 has it): the bits of 1.5 2^52 + a are the integer's and
 // a constant.
 //
@@ -33,9 +36,10 @@ static constexpr uint64_t roundBits = 0x4338000000000000, reach = uint64_t(1) <<
 namespace {
 class Division {
 public:
-  Division(Emitter &e, Operation *op)
+  Division(Emitter &e, Operation *op, bool isFloored)
       : e(e), op(op), b(e.b), type(cast<VectorType>(op->getResult(0).getType())), width(type.getElementTypeBitWidth()),
-        isSigned(isa<arith::DivSIOp, arith::RemSIOp>(op)), isQuotient(isa<arith::DivSIOp, arith::DivUIOp>(op)) {}
+        isSigned(isa<arith::DivSIOp, arith::RemSIOp>(op)), isQuotient(isa<arith::DivSIOp, arith::DivUIOp>(op)),
+        isFloored(isFloored) {}
 
   Value emit();
 
@@ -48,13 +52,14 @@ private:
   Value toInteger(Num x);
   Num divide(Num x, Num y);
   Num divideByShared(Num x, Value divisor);
+  Value divideOneByOne();
 
   Emitter &e;
   Operation *op;
   ImplicitLocOpBuilder &b;
   VectorType type;
   unsigned width;
-  bool isSigned, isQuotient;
+  bool isSigned, isQuotient, isFloored;
 };
 } // namespace
 
@@ -79,7 +84,7 @@ Value Division::toInteger(Num x) {
 }
 
 Num Division::divide(Num x, Num y) {
-  Num q = trunc(x / y);
+  Num q = isFloored ? e.num(math::FloorOp::create(b, (x / y).v)) : trunc(x / y);
   return isQuotient ? q : fma(-q, y, x);
 }
 
@@ -89,6 +94,11 @@ Num Division::divideByShared(Num x, Value divisor) {
   auto spread = [&](Num value) { return e.num(vector::BroadcastOp::create(b, e.floatType, value.v)); };
   Num y = scalar.num(isSigned ? Value(arith::SIToFPOp::create(b, scalar.floatType, divisor))
                               : Value(arith::UIToFPOp::create(b, scalar.floatType, divisor)));
+  if (isFloored) {
+    Num q = e.num(math::RoundEvenOp::create(b, (x * spread(1.0 / y)).v)), step = spread(y), r = fma(-q, step, x);
+    Num turned = toNum(toBits(r) ^ toBits(spread(copysign(scalar.num(0.0), y))));
+    return r + select(turned < 0.0, step, e.num(0.0));
+  }
   Num length = abs(y), step = spread(length), size = isSigned ? abs(x) : x;
   Num q = e.num(math::RoundEvenOp::create(b, (size * spread(1.0 / length)).v)), r = fma(-q, step, size);
   Mask isBelow = r < 0.0;
@@ -96,6 +106,14 @@ Num Division::divideByShared(Num x, Value divisor) {
   if (!isSigned)
     return result;
   return copysign(result, isQuotient ? toNum(toBits(x) ^ toBits(spread(y))) : x);
+}
+
+Value Division::divideOneByOne() {
+  Value result = b.clone(*op)->getResult(0);
+  if (!isFloored)
+    return result;
+  Bits r = e.bits(result), divisor = e.bits(op->getOperand(1));
+  return select(lessSigned(r ^ divisor, e.bits(0)) & differs(r, 0), r + divisor, r).v;
 }
 
 /// The scalar that all lanes of a vector have; null where they may differ.
@@ -115,12 +133,46 @@ Value Division::emit() {
   if (width < 64)
     return result;
   auto isBeyond = [&](Emitter &of, Value value) { // the reach of f64
-    Bits high = isSigned ? (of.bits(value) + reach) & ~(2 * reach - 1) : of.bits(value) & ~(reach - 1);
-    return of.any(differs(high, 0));
+    return of.anyBit(isSigned ? (of.bits(value) + reach) & ~(2 * reach - 1) : of.bits(value) & ~(reach - 1));
   };
   Emitter scalar(b, b.getF64Type(), e.options);
   Value rare = arith::OrIOp::create(b, isBeyond(e, x), shared ? isBeyond(scalar, shared) : isBeyond(e, y));
-  return e.ifTrue(rare, {result}, [&]() -> SmallVector<Value> { return {b.clone(*op)->getResult(0)}; }).front();
+  return e.ifTrue(rare, {result}, [&]() -> SmallVector<Value> { return {divideOneByOne()}; }).front();
+}
+
+static bool isSame(Value a, Value b) {
+  auto first = a.getDefiningOp<vector::BroadcastOp>(), second = b.getDefiningOp<vector::BroadcastOp>();
+  if (first && second)
+    return a.getType() == b.getType() && first.getSource() == second.getSource();
+  DenseElementsAttr one, other;
+  return a == b || (matchPattern(a, m_Constant(&one)) && matchPattern(b, m_Constant(&other)) && one == other);
+}
+
+static bool isComparison(Value value, arith::CmpIPredicate predicate, llvm::function_ref<bool(Value)> isLeft) {
+  auto compare = value.getDefiningOp<arith::CmpIOp>();
+  return compare && compare.getPredicate() == predicate && matchPattern(compare.getRhs(), m_Zero()) &&
+         isLeft(compare.getLhs());
+}
+
+/// The modulus select(r != 0 && (r ^ divisor) < 0, r + divisor, r) of a remainder that nothing else uses, or null.
+static arith::SelectOp findModulus(Operation *op) {
+  Value r = op->getResult(0), divisor = op->getOperand(1);
+  arith::SelectOp modulus;
+  for (Operation *user : r.getUsers())
+    if (auto choice = dyn_cast<arith::SelectOp>(user); choice && choice.getFalseValue() == r)
+      modulus = choice;
+  auto joins = [&](Operation *both) {
+    return both && ((both->getOperand(0) == r && isSame(both->getOperand(1), divisor)) ||
+                    (both->getOperand(1) == r && isSame(both->getOperand(0), divisor)));
+  };
+  auto condition = modulus ? modulus.getCondition().getDefiningOp<arith::AndIOp>() : arith::AndIOp();
+  if (!isa<arith::RemSIOp>(op) || !condition || !joins(modulus.getTrueValue().getDefiningOp<arith::AddIOp>()))
+    return {};
+  auto isRest = [&](Value value) { return value == r; };
+  auto isUnlike = [&](Value value) { return joins(value.getDefiningOp<arith::XOrIOp>()); };
+  bool matches = isComparison(condition.getLhs(), arith::CmpIPredicate::ne, isRest) &&
+                 isComparison(condition.getRhs(), arith::CmpIPredicate::slt, isUnlike);
+  return matches && llvm::range_size(r.getUsers()) == 4 ? modulus : arith::SelectOp();
 }
 
 /// By a constant the back end multiplies, of all types but i64, of which vectors have no high halves of products;
@@ -149,9 +201,11 @@ void expandIntegerDivisions(Operation *root, const ElementaryOptions &options) {
     auto type = cast<VectorType>(op->getResult(0).getType());
     Type element = type.getElementTypeBitWidth() <= 16 ? b.getF32Type() : b.getF64Type();
     Emitter e(b, type.clone(element), options);
-    Value result = Division(e, op).emit();
-    op->getResult(0).replaceAllUsesWith(result);
-    op->erase();
+    arith::SelectOp modulus = findModulus(op);
+    Value result = Division(e, op, modulus != nullptr).emit();
+    Operation *replaced = modulus ? modulus.getOperation() : op;
+    replaced->getResult(0).replaceAllUsesWith(result);
+    eraseUnused(replaced);
   }
 }
 

@@ -185,6 +185,7 @@ def table():
     yield ("Asin", "asin(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.asin, 1, mpf(1) / 6, mpf(3) / 40, ".5"), 4, 11)
     yield ("Atan", "atan(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.atan, 1, -mpf(1) / 3, mpf(1) / 5, ".5"), 5, 12)
     yield ("Sinh", "sinh(x) = x + x^3 P(x^2)", "|x| <= 1", odd(mp.sinh, 1, mpf(1) / 6, mpf(1) / 120, 1), 3, 6)
+    yield ("Tanh", "tanh(r) = r + r^3 P(r^2)", "|r| <= ln(2)/4", odd(mp.tanh, 1, -mpf(1) / 3, mpf(2) / 15, half / 2), 2, 6)
     yield ("Asinh", "asinh(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.asinh, 1, -mpf(1) / 6, mpf(3) / 40, ".5"), 4, 11)
     yield ("Atanh", "atanh(x) = x + x^3 P(x^2)", "|x| <= 1/2", odd(mp.atanh, 1, mpf(1) / 3, mpf(1) / 5, ".5"), 5, 12)
     yield ("ErfSmall", "erf(x) = x + x P(x^2)", "|x| <= 1",

@@ -648,6 +648,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   options.hasFma = level.hasFma;
   options.x86Scalef = level.hasScalef;
   options.joinsSigmoids = options.dividesByFloats = true;
+  options.convertsThrough32 = llvm::Triple(level.triple).isX86() && !level.hasScalef;
   options.multipliesByReciprocals = level.hasFma && level.vectorBits >= 512 && code.contracts;
   codegen::expandElementaryFunctions(function, options);
   codegen::expandNarrowFloatConversions(function);

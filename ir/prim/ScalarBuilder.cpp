@@ -54,17 +54,16 @@ Value ScalarBuilder::rem(Value a, Value c) {
   return arith::RemSIOp::create(b, loc, a, safe);
 }
 
-// r = a rem c; where r != 0 and its sign differs from c's, r + c.
+// r = a rem c; where r != 0 and its sign differs from c's, r + c. An integer's r is 0 where c is 0 or -1, which rem
+// replaces.
 Value ScalarBuilder::mod(Value a, Value c) {
   Value r = rem(a, c);
   if (!isFloat(a) && isUnsigned)
     return r;
+  Value divisor = isFloat(a) ? c : r.getDefiningOp()->getOperand(1);
   Value differs = isFloat(a) ? Value(arith::XOrIOp::create(b, loc, less(r, zero(r)), less(c, zero(c))))
-                             : less(bitXor(r, c), zero(r));
-  Value fix = bitAnd(notEqual(r, zero(r)), differs);
-  if (!isFloat(a)) // x mod 0 = 0
-    fix = bitAnd(fix, notEqual(c, zero(c)));
-  return select(fix, add(r, c), r);
+                             : less(bitXor(r, divisor), zero(r));
+  return select(bitAnd(notEqual(r, zero(r)), differs), add(r, divisor), r);
 }
 
 Value ScalarBuilder::pow(Value a, Value c) {

@@ -47,7 +47,27 @@ template <typename Op> BuildOp build(Divisor kind, int64_t constant) {
   };
 }
 
-template <typename T, typename Op> size_t countWrong(Divisor kind, bool isQuotient, int64_t constant, Machine machine) {
+/// The remainder with the divisor's sign, as scalar bodies say it.
+struct Modulus {
+  static Value create(ImplicitLocOpBuilder &b, Value x, Value divisor) {
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(x.getType())), r = arith::RemSIOp::create(b, x, divisor);
+    Value isRest = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, r, zero),
+          unlike = arith::XOrIOp::create(b, r, divisor);
+    Value differs = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, unlike, zero);
+    Value turned = arith::AddIOp::create(b, r, divisor);
+    return arith::SelectOp::create(b, arith::AndIOp::create(b, isRest, differs), turned, r);
+  }
+};
+
+enum class Wanted { Quotient, Remainder, Modulus };
+template <typename T> T divide(T a, T divisor, Wanted wanted) {
+  if (wanted == Wanted::Quotient)
+    return a / divisor;
+  T r = a % divisor;
+  return wanted == Wanted::Modulus && r != 0 && (r < 0) != (divisor < 0) ? T(r + divisor) : r;
+}
+
+template <typename T, typename Op> size_t countWrong(Divisor kind, Wanted wanted, int64_t constant, Machine machine) {
   machine.options.dividesByFloats = true;
   auto element = [](Builder &b) -> Type { return b.getIntegerType(sizeof(T) * 8); };
   CompiledFunction f({2, lanes, element, nullptr, nullptr}, machine, build<Op>(kind, constant));
@@ -70,7 +90,7 @@ template <typename T, typename Op> size_t countWrong(Divisor kind, bool isQuotie
   f(a.size(), got.data(), a.data(), divisors.data());
   size_t wrong = 0;
   for (size_t i = 0; i < a.size(); ++i)
-    wrong += got[i] != T(isQuotient ? a[i] / divisors[i] : a[i] % divisors[i]);
+    wrong += got[i] != divide(a[i], divisors[i], wanted);
   return wrong;
 }
 
@@ -85,8 +105,10 @@ template <typename T> void check(const Machine &machine) {
                                 {Divisor::Constant, 8}}) {
     INFO(sizeof(T) * 8 << " bits, " << (std::numeric_limits<T>::is_signed ? "signed" : "unsigned") << ", kind "
                        << int(kind) << ", constant " << constant);
-    CHECK(countWrong<T, Quotient>(kind, true, constant, machine) == 0);
-    CHECK(countWrong<T, Remainder>(kind, false, constant, machine) == 0);
+    CHECK(countWrong<T, Quotient>(kind, Wanted::Quotient, constant, machine) == 0);
+    CHECK(countWrong<T, Remainder>(kind, Wanted::Remainder, constant, machine) == 0);
+    if (std::numeric_limits<T>::is_signed)
+      CHECK(countWrong<T, Modulus>(kind, Wanted::Modulus, constant, machine) == 0);
   }
 }
 
