@@ -149,11 +149,34 @@ static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, 
   return !step || span >= std::abs(*step);
 }
 
-/// Whether neighbours along the dim share anything: elements, or what is asked at a border.
-static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
+/// Whether conditions differ between lanes, and at least three quarters of these see no border: then they run apart and
+/// ask nothing.
+static bool isMostlyInside(loop::ReductionOp op, int64_t lanesDim, int64_t firstReduced, ArrayRef<Expr> domain) {
+  std::optional<int64_t> extent = domain[size_t(lanesDim)].asConstant();
+  if (lanesDim >= firstReduced || !extent)
+    return false;
+  int64_t from = 0, to = *extent;
+  WalkResult result = op.walk([&](loop::MaskedOp mask) {
+    for (Expr condition : prim::getExprs(mask.getConditions())) {
+      if (!condition.uses(dimName(lanesDim)))
+        continue;
+      auto bounds = solveForAllWindows(condition, lanesDim, domain, firstReduced);
+      auto isKnown = [](Expr bound) { return !bound || bound.isConstant(); };
+      if (!bounds || !isKnown(bounds->lower) || !isKnown(bounds->upper))
+        return WalkResult::interrupt();
+      from = bounds->lower ? std::max(from, bounds->lower.getValue()) : from;
+      to = bounds->upper ? std::min(to, bounds->upper.getValue()) : to;
+    }
+    return WalkResult::advance();
+  });
+  return !result.wasInterrupted() && to - from < *extent && 4 * (to - from) >= 3 * *extent;
+}
+
+/// Whether neighbours along the dim share anything: elements, or what is asked at a border (`asks`).
+static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain, bool asks) {
   WalkResult found = op.walk([&](Operation *inner) {
     auto load = dyn_cast<loop::LoadOp>(inner);
-    bool isShared = isa<loop::MaskedOp>(inner) || (load && isSharedAlong(load, dim, firstReduced, domain));
+    bool isShared = (isa<loop::MaskedOp>(inner) && asks) || (load && isSharedAlong(load, dim, firstReduced, domain));
     return isShared ? WalkResult::interrupt() : WalkResult::advance();
   });
   return found.wasInterrupted();
@@ -204,7 +227,8 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, i
           return windowsOverlap(op, dim, reduced);
         })))
       continue;
-    if (!found.wasInterrupted() || !(joinsLanes || isWorkShared(op, dim, firstReduced, domain)))
+    bool asks = !isMostlyInside(op, lanesDim, firstReduced, domain);
+    if (!found.wasInterrupted() || !(joinsLanes || isWorkShared(op, dim, firstReduced, domain, asks)))
       continue;
     if (!joinsLanes || !extent || *extent >= fewestJoined)
       return dim;
