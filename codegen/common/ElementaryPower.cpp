@@ -4,8 +4,8 @@
 // logarithm is a pair of words, and so is its product with y. Signs and C99's special cases (F.9.4.4) come after: x^0 =
 // 1^y = 1, NaN for a negative base with a fractional exponent, the sign of odd powers of negatives. A constant exponent
 // among 0, 1, 2, 3, -1 becomes products or a quotient, one of 1/4, 1/2, 3/4 with either sign square roots; in f32 those
-// of quarters are polynomials, and roots for the few numbers that these leave out: the unit that takes roots and divides
-// is busy with two and a quotient for three times as long.
+// of quarters are polynomials, and roots for the few numbers that these leave out: the unit that takes roots and
+// divides is busy with two and a quotient for three times as long.
 //
 // fpowi takes the same way: the integer exponent is split into two floats, which hold it exactly.
 // ipowi squares and multiplies while a lane has exponent bits left; x^-n is 1/x^n truncated, and 0 for x = 0.
@@ -81,9 +81,9 @@ static Num quarterPowerByRoots(Num x, double y) {
   return select((end == 0.0) | (end == inf), y > 0 ? end : 1.0 / end, r);
 }
 
-/// The same for f32 in [2^-126, 2^125), to 0.8 ulp, without roots and quotients. A number s of 6 bits near x^(-1/4) comes
-/// from the exponent's bits, as the integers that say floats are near their logarithms. s^3 and s^4 are exact, and so is
-/// r = 1 - x s^4 but for the last rounding:
+/// The same for f32 in [2^-126, 2^125), to 0.8 ulp, without roots and quotients. A number s of 6 bits near x^(-1/4)
+/// comes from the exponent's bits, as the integers that say floats are near their logarithms. s^3 and s^4 are exact,
+/// and so is r = 1 - x s^4 but for the last rounding:
 ///   x^(-1/4) = s (1 - r)^(-1/4);   x^(-3/4) = s^3 (1 - r)^(-3/4);   x^(3/4), x^(1/4) = x times those
 static Num quarterPowerByPolynomial(Num x, double y) {
   Emitter &e = *x.e;

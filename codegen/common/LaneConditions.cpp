@@ -3,8 +3,8 @@
 // A window at the border of an image asks for each of its elements which lanes lie inside: lane + d >= 0. In 64 bits
 // that takes four vectors, which are packed into the mask of one of floats: more than the window's arithmetic.
 //
-// A condition that is affine in the lanes' dim is a comparison of 32-bit numbers. What is far from 0 stays so when it is
-// clamped. The constant, in which neighbours and the terms of an unrolled window differ, is the other side of it, so
+// A condition that is affine in the lanes' dim is a comparison of 32-bit numbers. What is far from 0 stays so when it
+// is clamped. The constant, in which neighbours and the terms of an unrolled window differ, is the other side of it, so
 // that the rest is emitted once for all of them: a condition is one instruction then.
 //
 //===----------------------------------------------------------------------===//

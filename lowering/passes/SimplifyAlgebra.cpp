@@ -145,8 +145,8 @@ struct DivideByPower : OpRewritePattern<DivOp> {
     if (!exponent || *exponent == 0 || std::abs(*exponent) > 0.75 || std::abs(*exponent) == 0.5)
       return rewriter.notifyMatchFailure(op, "the exponent is not known, or its inverse may overflow");
     Type type = power.getType();
-    Value inverse = PowOp::create(rewriter, power.getLoc(), type, power.getA(),
-                                  createSplat(rewriter, power.getY(), -*exponent));
+    Value inverse =
+        PowOp::create(rewriter, power.getLoc(), type, power.getA(), createSplat(rewriter, power.getY(), -*exponent));
     rewriter.replaceOpWithNewOp<MulOp>(op, op.getY().getType(), op.getA(), inverse);
     return success();
   }
@@ -568,12 +568,11 @@ template <typename OpTy> struct PadIsBorder : OpRewritePattern<OpTy> {
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-             DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, DivideByPower, ExpandPower, TanhOfSoftplus, DropSelect,
-             DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices,
-             NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>, PadIsBorder<WindowReduceOp>>(
-            &getContext());
+    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, DivideByPower, ExpandPower, TanhOfSoftplus,
+                 DropSelect, DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice,
+                 GatherIsSlice, JoinSlices, NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>,
+                 PadIsBorder<WindowReduceOp>>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

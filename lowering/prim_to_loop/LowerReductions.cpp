@@ -116,8 +116,8 @@ static bool isComputedAgain(FunctionLowering &lowering, prim::WindowReduceOp op)
     x = x.getDefiningOp()->getOperand(0);
   Operation *maker = x.getDefiningOp();
   const Tensor &tensor = lowering.get(op.getX());
-  if (std::accumulate(op.getWindow().begin(), op.getWindow().end(), int64_t(1), std::multiplies()) > fewElements || tensor.operations > 1 || tensor.reads > mostReads || !maker ||
-      !isa<prim::PointwiseOpInterface>(maker))
+  if (std::accumulate(op.getWindow().begin(), op.getWindow().end(), int64_t(1), std::multiplies()) > fewElements ||
+      tensor.operations > 1 || tensor.reads > mostReads || !maker || !isa<prim::PointwiseOpInterface>(maker))
     return false;
   return llvm::all_of(maker->getOperands(), [&](Value operand) {
     return lowering.get(operand).buffer &&
