@@ -706,16 +706,17 @@ Value TileEmission::upperBound(ArrayRef<Value> rows) {
   return arith::SelectOp::create(b, emitter.loc, all, loop.lower, loop.upper);
 }
 
-/// Whether a step of the innermost loop is two of the tile's: the loop's own instructions are a ninth of a step of pairs,
-/// and a fifth of twelve multiply-adds. These hide them on a core of its own; where another thread takes half of what
-/// a core decodes, products of 16 columns take 0.75 to 0.95 of the time.
+/// Whether a step of the innermost loop is two of the tile's: the loop's own instructions are a ninth of a step of
+/// pairs, and a fifth of twelve multiply-adds. These hide them on a core of its own; where another thread takes half of
+/// what a core decodes, products of 16 columns take 0.75 to 0.95 of the time. Steps of 512 bits have more of them.
 bool TileEmission::takesTwoSteps() {
   constexpr int64_t mostSums = 16, fewestSteps = 4;
   if (operands.addedPairs)
     return true;
   InvariantBuilder &i = emitter.invariants;
   auto known = i.asConstant(i.sub(operands.loops.back().upper, operands.loops.back().lower));
-  return shape.unroll == 1 && !operands.splitB && accumulators() <= mostSums && (!known || *known >= fewestSteps);
+  bool isShort = emitter.level.vectorBits <= 256 && accumulators() <= mostSums;
+  return shape.unroll == 1 && !operands.splitB && isShort && (!known || *known >= fewestSteps);
 }
 
 /// The innermost loop, with `unroll` steps at once and the rest one by one.

@@ -15,6 +15,7 @@
 #include "codegen/cpu/CpuEmitter.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/ToldNumbers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -24,6 +25,7 @@ static constexpr int64_t largestWindow = 128;       // elements; longer reductio
 static constexpr int64_t largestOverlapping = 8192; // but windows of neighbours that overlap
 static constexpr int64_t longestBody = 24;          // operations for an element of the window: tiles are unrolled
 static constexpr int64_t nearest = 4;               // outputs to the next one whose window has elements of this one's
+static constexpr int64_t widestVector = 16;         // lanes
 static constexpr int64_t fewestJoined = 4;          // outputs whose sums over lanes are worth taking together
 
 static bool isConstantValue(Value value, llvm::function_ref<bool(Attribute)> predicate) {
@@ -149,8 +151,8 @@ static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, 
   return !step || span >= std::abs(*step);
 }
 
-/// Whether conditions differ between lanes, and at least three quarters of these see no border: then they run apart and
-/// ask nothing.
+/// Whether conditions differ between lanes, and at least three quarters of these are in vectors that see no border:
+/// then those run apart and ask nothing.
 static bool isMostlyInside(loop::ReductionOp op, int64_t lanesDim, int64_t firstReduced, ArrayRef<Expr> domain) {
   std::optional<int64_t> extent = domain[size_t(lanesDim)].asConstant();
   if (lanesDim >= firstReduced || !extent)
@@ -169,7 +171,10 @@ static bool isMostlyInside(loop::ReductionOp op, int64_t lanesDim, int64_t first
     }
     return WalkResult::advance();
   });
-  return !result.wasInterrupted() && to - from < *extent && 4 * (to - from) >= 3 * *extent;
+  if (result.wasInterrupted() || to <= from || to - from == *extent)
+    return false;
+  int64_t inside = to / widestVector * widestVector - int64_t(llvm::alignTo(uint64_t(from), uint64_t(widestVector)));
+  return 4 * inside >= 3 * *extent;
 }
 
 /// Whether neighbours along the dim share anything: elements, or what is asked at a border (`asks`).
