@@ -31,6 +31,25 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
+void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {
+  int64_t count = int64_t(rows.size());
+  for (int64_t block = count / 2; block; block /= 2) {
+    SmallVector<int32_t> low, high;
+    for (int64_t lane = 0; lane < count; ++lane) {
+      bool isUpper = lane & block;
+      low.push_back(int32_t(isUpper ? count + lane - block : lane));
+      high.push_back(int32_t(isUpper ? count + lane : lane + block));
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      if (r & block)
+        continue;
+      Value a = rows[r], b = rows[r + block];
+      rows[r] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, low);
+      rows[r + block] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, high);
+    }
+  }
+}
+
 static constexpr int64_t widestSquare = 16; // vectors that are in registers at once
 static constexpr int64_t narrowestRest = 4; // a square of two is no faster than its elements one by one
 

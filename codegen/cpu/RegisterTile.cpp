@@ -13,8 +13,8 @@
 // for columns of B that do not wait in the first-level cache: 8 rows take 4 x 2 vectors, not 2 x 4. Heights and widths
 // are balanced: 49 rows in tiles of at most 6 are four of 6 and five of 5, not eight of 6 and one of 1.
 //
-// The k loops are not unrolled for full tiles: unrolling makes the scheduler keep more B rows alive, which spills.
-// Those of pairs of bytes are, whose tiles are small (0.92 of the time). Columns that do not fill the last panel still
+// The k loops of full tiles are not unrolled at 512 bits: the scheduler keeps more B rows alive then, which spills.
+// Else a step is two of k, of pairs of bytes, too (0.92 of the time). Columns that do not fill the last panel still
 // cost their vector. Half of it is computed where that is enough: many processors run two 256-bit multiply-adds in the
 // time of a 512-bit one.
 //
@@ -193,25 +193,6 @@ Value cpu::join(KernelEmitter &e, ArrayRef<Value> vectors) {
   Value x = join(e, vectors.take_front(half)), y = join(e, vectors.drop_front(half));
   auto order = llvm::to_vector(llvm::seq<int32_t>(0, int32_t(2 * cast<VectorType>(x.getType()).getNumElements())));
   return LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, order);
-}
-
-void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {
-  int64_t count = int64_t(rows.size());
-  for (int64_t block = count / 2; block; block /= 2) {
-    SmallVector<int32_t> low, high;
-    for (int64_t lane = 0; lane < count; ++lane) {
-      bool isUpper = lane & block;
-      low.push_back(int32_t(isUpper ? count + lane - block : lane));
-      high.push_back(int32_t(isUpper ? count + lane : lane + block));
-    }
-    for (int64_t r = 0; r < count; ++r) {
-      if (r & block)
-        continue;
-      Value a = rows[r], b = rows[r + block];
-      rows[r] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, low);
-      rows[r + block] = LLVM::ShuffleVectorOp::create(e.builder, e.loc, a, b, high);
-    }
-  }
 }
 
 SmallVector<TileVector> cpu::getTileVectors(int64_t panels, int64_t lastColumns, int64_t lanes) {
