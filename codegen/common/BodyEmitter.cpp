@@ -24,6 +24,7 @@
 #include "codegen/common/BodyEmitter.h"
 #include "codegen/common/ElementaryFunctions.h"
 #include "codegen/common/Interleaving.h"
+#include "codegen/common/LaneConditions.h"
 #include "codegen/common/Strides.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/ToldNumbers.h"
@@ -413,9 +414,7 @@ void BodyEmitter::emitMasked(loop::MaskedOp op) {
   for (Attribute attribute : op.getConditions()) {
     if (point.assumed && point.assumed->contains(attribute))
       continue;
-    Value value = e.emitLaneIndex(Expr(cast<ExprAttr>(attribute)), point, operands);
-    Value zero = e.invariants.constant(cast<TypedAttr>(e.builder.getZeroAttr(getElementTypeOrSelf(value.getType()))));
-    Value holds = e.invariants.compare(arith::CmpIPredicate::sge, value, zero);
+    Value holds = emitCondition(e, Expr(cast<ExprAttr>(attribute)), point, operands);
     Value &into = isVector(holds) ? mask : branch;
     into = e.invariants.logicalAnd(into, holds);
   }

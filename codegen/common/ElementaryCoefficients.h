@@ -239,6 +239,18 @@ inline constexpr double kLog2ErfcLongF32[] = {
     -0.00572326081,  0.000659361714, -4.9432052e-05, 2.15428599e-06, -4.12412007e-08,
 };
 
+// (1 - r)^(-1/4) = 1 + r P(r), |r| <= 0.173.
+// F32: degree 5, error 2^-27.2.
+inline constexpr double kFourthRootF32[] = {
+    0.250000179, 0.156250417, 0.117136642, 0.0951432511, 0.084332481, 0.0744988322,
+};
+
+// (1 - r)^(-3/4) = 1 + r P(r), |r| <= 0.173.
+// F32: degree 6, error 2^-27.8.
+inline constexpr double kFourthRootCubedF32[] = {
+    0.75, 0.656252503, 0.601566195, 0.563461065, 0.535186768, 0.542117298, 0.524756253,
+};
+
 // (1 + 2x) exp(x^2) erfc(x) = 1 + P((x-2)/(x+2)), 0 <= x <= 10.1.
 // F32: degree 9, error 2^-25.1.
 inline constexpr double kErfcNear2F32[] = {

@@ -3,7 +3,9 @@
 // pow(x, y) = exp(y log |x|). The error of the exponent is multiplied by up to 128 (f32) or 1024 (f64), so the
 // logarithm is a pair of words, and so is its product with y. Signs and C99's special cases (F.9.4.4) come after: x^0 =
 // 1^y = 1, NaN for a negative base with a fractional exponent, the sign of odd powers of negatives. A constant exponent
-// among 0, 1, 2, 3, -1 becomes products or a quotient, one of 1/4, 1/2, 3/4 with either sign square roots.
+// among 0, 1, 2, 3, -1 becomes products or a quotient, one of 1/4, 1/2, 3/4 with either sign square roots; in f32 those
+// of quarters are polynomials, and roots for the few numbers that these leave out: the unit that takes roots and
+// divides is busy with two and a quotient for three times as long.
 //
 // fpowi takes the same way: the integer exponent is split into two floats, which hold it exactly.
 // ipowi squares and multiplies while a lane has exponent bits left; x^-n is 1/x^n truncated, and 0 for x = 0.
@@ -12,6 +14,7 @@
 // residual x - t^3.
 //
 //===----------------------------------------------------------------------===//
+#include "codegen/common/ElementaryCoefficients.h"
 #include "codegen/common/ElementaryFamilies.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -22,6 +25,8 @@
 using namespace mlir;
 
 namespace ptc::codegen {
+
+using namespace coefficients;
 
 //===----------------------------------------------------------------------===//
 // pow, fpowi
@@ -53,7 +58,7 @@ static Num missingSquare(Num x, Num root) {
 /// x^y, y among 1/4 and 3/4 with either sign, to 0.51 ulp: two roots, and what each lacks. With s = sqrt(x),
 /// q = sqrt(s) and h = 1 / (2 q):
 ///   sqrt(x) = s + l, l = (x - s^2) 2 h^2;   x^(1/4) = q + (s - q^2 + l) h
-static Num quarterPower(Num x, double y) {
+static Num quarterPowerByRoots(Num x, double y) {
   Emitter &e = *x.e;
   // x - s^2 has bits far below x, and s^2 may be above it.
   int up = int(e.pick(96, 900)), down = -8;
@@ -74,6 +79,38 @@ static Num quarterPower(Num x, double y) {
   r = r * select(tiny, std::ldexp(1.0, int(-y * up)), std::ldexp(1.0, int(-y * down)), e);
   Num end = abs(x); // 0 and infinity of either sign
   return select((end == 0.0) | (end == inf), y > 0 ? end : 1.0 / end, r);
+}
+
+/// The same for f32 in [2^-126, 2^125), to 0.8 ulp, without roots and quotients. A number s of 6 bits near x^(-1/4)
+/// comes from the exponent's bits, as the integers that say floats are near their logarithms. s^3 and s^4 are exact,
+/// and so is r = 1 - x s^4 but for the last rounding:
+///   x^(-1/4) = s (1 - r)^(-1/4);   x^(-3/4) = s^3 (1 - r)^(-3/4);   x^(3/4), x^(1/4) = x times those
+static Num quarterPowerByPolynomial(Num x, double y) {
+  Emitter &e = *x.e;
+  constexpr uint64_t start = 0x4f5a0000, sixBits = 0xfffc0000; // |r| < 0.173
+  Num s = toNum((e.bits(start) - (toBits(x) >> 2)) & sixBits), square = s * s;
+  Num r = fma(-x, square * square, 1.0);
+  bool isCubed = y == -0.75 || y == 0.25;
+  Num rest = r * polynomial(r, isCubed ? llvm::ArrayRef(kFourthRootCubedF32) : llvm::ArrayRef(kFourthRootF32));
+  Num factor = isCubed ? square * s : s;
+  if (y < 0)
+    return fma(factor, rest, factor);
+  Num power = x * factor;
+  if (!e.options.hasFma)
+    return fma(power, rest, power);
+  return power + fma(power, rest, fma(x, factor, -power));
+}
+
+static Num quarterPower(Num x, double y) {
+  Emitter &e = *x.e;
+  if (e.isF64)
+    return quarterPowerByRoots(x, y);
+  constexpr uint64_t least = 0x00800000, end = 0x7e000000; // bits of 2^-126 and 2^125
+  Mask isOrdinary = lessUnsigned(toBits(x) - least, e.bits(end - least));
+  Num power = quarterPowerByPolynomial(x, y);
+  return e.num(e.ifAny(!isOrdinary, {power.v}, [&] {
+                  return SmallVector<Value>{select(isOrdinary, power, quarterPowerByRoots(x, y)).v};
+                }).front());
 }
 
 /// y if the exponent is a constant with a short form; null value if not.

@@ -203,6 +203,11 @@ def table():
     yield ("Log2ErfcShort", "log2(erfc(x)) = P(x), absolute, or relative to 2^-17 / erfc(x)", "0 <= x <= 4.3",
            (log2Erfc, lambda a: min(mpf(1), mp.erfc(a) * 2**17), 0, mpf("4.3")), 7, None)
     yield ("Log2ErfcLong", "log2(erfc(x)) = P(x), absolute", "0 <= x <= 9.5", (log2Erfc, lambda a: mpf(1), 0, mpf("9.5")), 9, None)
+    for name, quarters, degree in (("FourthRoot", 1, 5), ("FourthRootCubed", 3, 6)):
+        n = mpf(quarters) / 4
+        yield (name, f"(1 - r)^(-{quarters}/4) = 1 + r P(r)", "|r| <= 0.173",
+               (near0(lambda r, n=n: ((1 - r)**-n - 1) / r, lambda r, n=n: n + r * n * (n + 1) / 2), lambda r, n=n: abs(r) * (1 - r)**n + TINY,
+                -mpf(".173"), mpf(".173")), degree, None)
     for name, pole, hi, d32, d64 in (("ErfcNear2", 2, "10.1", 9, None), ("ErfcNear4", 4, "27.4", None, 22)):
         x = lambda q, pole=pole: pole * (1 + q) / (1 - q)
         g = lambda q, x=x: (1 + 2 * x(q)) * mp.exp(x(q)**2) * mp.erfc(x(q)) - 1

@@ -388,7 +388,7 @@ void LoopKernel::emitLaneBlocks(const LaneSteps &steps, Value begin, Value end, 
   std::optional<int64_t> known = in.asConstant(extent);
   bool isWhole = known && *known <= config.block;
   InsideVectors inside;
-  if (loop::ReductionOp window = getWindow(); window && isWhole)
+  if (loop::ReductionOp window = getWindow())
     inside = findInsideVectors(e, window, dim, steps.lanes);
   if (!isWhole)
     sizes.push_back(in.floorDiv(in.add(extent, e.constant(config.block - 1)), block, true));
@@ -399,15 +399,20 @@ void LoopKernel::emitLaneBlocks(const LaneSteps &steps, Value begin, Value end, 
       if (other != dim && other != config.tiled)
         point.dims[size_t(other)] = digits[size_t(digit++)];
     auto range = [&](Value from, Value to) { emitLaneRange(steps, point, from, to, isCut ? digits[others] : Value()); };
+    Value from = e.constant(0), to = extent, first = e.constant(inside.first), last = e.constant(inside.last);
     if (!isWhole) {
-      Value from = in.mul(digits.back(), block);
-      return range(from, in.min(in.add(from, block), extent));
+      from = in.mul(digits.back(), block);
+      to = in.min(in.add(from, block), extent);
+      if (inside.first == inside.last)
+        return range(from, to);
+      first = in.min(in.max(first, from), to);
+      last = in.min(in.max(last, first), to);
     }
-    range(e.constant(0), e.constant(inside.first));
+    range(from, first);
     point.assumed = &inside.conditions;
-    range(e.constant(inside.first), e.constant(inside.last));
+    range(first, last);
     point.assumed = nullptr;
-    range(e.constant(inside.last), extent);
+    range(last, to);
   });
 }
 

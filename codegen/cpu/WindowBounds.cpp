@@ -15,6 +15,7 @@
 #include "codegen/cpu/CpuEmitter.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/ToldNumbers.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace ptc;
@@ -24,6 +25,7 @@ static constexpr int64_t largestWindow = 128;       // elements; longer reductio
 static constexpr int64_t largestOverlapping = 8192; // but windows of neighbours that overlap
 static constexpr int64_t longestBody = 24;          // operations for an element of the window: tiles are unrolled
 static constexpr int64_t nearest = 4;               // outputs to the next one whose window has elements of this one's
+static constexpr int64_t widestVector = 16;         // lanes
 static constexpr int64_t fewestJoined = 4;          // outputs whose sums over lanes are worth taking together
 
 static bool isConstantValue(Value value, llvm::function_ref<bool(Attribute)> predicate) {
@@ -149,11 +151,37 @@ static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, 
   return !step || span >= std::abs(*step);
 }
 
-/// Whether neighbours along the dim share anything: elements, or what is asked at a border.
-static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
+/// Whether conditions differ between lanes, and at least three quarters of these are in vectors that see no border:
+/// then those run apart and ask nothing.
+static bool isMostlyInside(loop::ReductionOp op, int64_t lanesDim, int64_t firstReduced, ArrayRef<Expr> domain) {
+  std::optional<int64_t> extent = domain[size_t(lanesDim)].asConstant();
+  if (lanesDim >= firstReduced || !extent)
+    return false;
+  int64_t from = 0, to = *extent;
+  WalkResult result = op.walk([&](loop::MaskedOp mask) {
+    for (Expr condition : prim::getExprs(mask.getConditions())) {
+      if (!condition.uses(dimName(lanesDim)))
+        continue;
+      auto bounds = solveForAllWindows(condition, lanesDim, domain, firstReduced);
+      auto isKnown = [](Expr bound) { return !bound || bound.isConstant(); };
+      if (!bounds || !isKnown(bounds->lower) || !isKnown(bounds->upper))
+        return WalkResult::interrupt();
+      from = bounds->lower ? std::max(from, bounds->lower.getValue()) : from;
+      to = bounds->upper ? std::min(to, bounds->upper.getValue()) : to;
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted() || to <= from || to - from == *extent)
+    return false;
+  int64_t inside = to / widestVector * widestVector - int64_t(llvm::alignTo(uint64_t(from), uint64_t(widestVector)));
+  return 4 * inside >= 3 * *extent;
+}
+
+/// Whether neighbours along the dim share anything: elements, or what is asked at a border (`asks`).
+static bool isWorkShared(loop::ReductionOp op, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain, bool asks) {
   WalkResult found = op.walk([&](Operation *inner) {
     auto load = dyn_cast<loop::LoadOp>(inner);
-    bool isShared = isa<loop::MaskedOp>(inner) || (load && isSharedAlong(load, dim, firstReduced, domain));
+    bool isShared = (isa<loop::MaskedOp>(inner) && asks) || (load && isSharedAlong(load, dim, firstReduced, domain));
     return isShared ? WalkResult::interrupt() : WalkResult::advance();
   });
   return found.wasInterrupted();
@@ -204,7 +232,8 @@ int64_t cpu::findTiledDim(loop::ReductionOp op, int64_t apart, int64_t shared, i
           return windowsOverlap(op, dim, reduced);
         })))
       continue;
-    if (!found.wasInterrupted() || !(joinsLanes || isWorkShared(op, dim, firstReduced, domain)))
+    bool asks = !isMostlyInside(op, lanesDim, firstReduced, domain);
+    if (!found.wasInterrupted() || !(joinsLanes || isWorkShared(op, dim, firstReduced, domain, asks)))
       continue;
     if (!joinsLanes || !extent || *extent >= fewestJoined)
       return dim;

@@ -6,6 +6,7 @@
 //   x * 1, x / 1, x - 0, x + -0 = x                (x + 0 is not: -0 + 0 = 0)
 //   x / c = x * (1 / c)                            c a power of two
 //   pow(x, 1), pow(x, 2), pow(x, 3) = x, x * x, x * x * x
+//   x / pow(y, c) = x * pow(y, -c)                 0 < |c| <= 3/4, but 1/2: no positive y's power is 0 or infinite
 //   tanh(log(1 + exp(x))) = n / (n + 2)            n = e (e + 2), e = exp(x), of mish
 //   and(x, true), or(x, false), select(c, x, x) = x; not(not(x)) = x
 //   reshape(reshape(x)), transpose(transpose(x)), broadcast(broadcast(x)) = one of them
@@ -129,6 +130,24 @@ struct ExpandPower : OpRewritePattern<PowOp> {
     if (isSplat(op.getB(), 3))
       product = MulOp::create(rewriter, op.getLoc(), x.getType(), product, x);
     rewriter.replaceOp(op, product);
+    return success();
+  }
+};
+
+/// x / pow(y, c) = x * pow(y, -c), which takes as long without the quotient. (Of 1/2 the root's quotient stays.)
+struct DivideByPower : OpRewritePattern<DivOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(DivOp op, PatternRewriter &rewriter) const override {
+    auto power = op.getB().getDefiningOp<PowOp>();
+    if (!power || !power->hasOneUse() || !(getElementType(op.getY()).isF32() || getElementType(op.getY()).isF64()))
+      return rewriter.notifyMatchFailure(op, "the divisor is no power of wide floats of its own");
+    std::optional<double> exponent = getSplat(power.getB());
+    if (!exponent || *exponent == 0 || std::abs(*exponent) > 0.75 || std::abs(*exponent) == 0.5)
+      return rewriter.notifyMatchFailure(op, "the exponent is not known, or its inverse may overflow");
+    Type type = power.getType();
+    Value inverse =
+        PowOp::create(rewriter, power.getLoc(), type, power.getA(), createSplat(rewriter, power.getY(), -*exponent));
+    rewriter.replaceOpWithNewOp<MulOp>(op, op.getY().getType(), op.getA(), inverse);
     return success();
   }
 };
@@ -549,12 +568,11 @@ template <typename OpTy> struct PadIsBorder : OpRewritePattern<OpTy> {
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns
-        .add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
-             DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, ExpandPower, TanhOfSoftplus, DropSelect,
-             DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice, GatherIsSlice, JoinSlices,
-             NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>, PadIsBorder<WindowReduceOp>>(
-            &getContext());
+    patterns.add<DropNeutral<AddOp>, DropNeutral<SubOp>, DropNeutral<MulOp>, DropNeutral<DivOp>, DropNeutral<PowOp>,
+                 DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, DivideByPower, ExpandPower, TanhOfSoftplus,
+                 DropSelect, DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice,
+                 GatherIsSlice, JoinSlices, NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>,
+                 PadIsBorder<WindowReduceOp>>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

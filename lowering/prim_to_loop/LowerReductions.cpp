@@ -3,6 +3,9 @@
 #include "lowering/prim_to_loop/FunctionLowering.h"
 #include "lowering/prim_to_loop/NanElsewhere.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/STLExtras.h"
+#include <functional>
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -103,12 +106,32 @@ static void lowerArgReduce(FunctionLowering &lowering, prim::ArgReduceOp op) {
   lowering.set(op.getResult(), lowering.readOf(buffer, prim::getElementType(op.getResult())));
 }
 
+/// Whether the elements of a short window are one operation of values that are stored in any case, as others read them:
+/// to compute them again costs less than a buffer of their own (squares, of which LRN adds up five).
+static bool isComputedAgain(FunctionLowering &lowering, prim::WindowReduceOp op) {
+  constexpr int64_t fewElements = 8;
+  constexpr int mostReads = 2; // x * x
+  Value x = op.getX();
+  while (isPermutation(x.getDefiningOp()))
+    x = x.getDefiningOp()->getOperand(0);
+  Operation *maker = x.getDefiningOp();
+  const Tensor &tensor = lowering.get(op.getX());
+  if (std::accumulate(op.getWindow().begin(), op.getWindow().end(), int64_t(1), std::multiplies()) > fewElements ||
+      tensor.operations > 1 || tensor.reads > mostReads || !maker || !isa<prim::PointwiseOpInterface>(maker))
+    return false;
+  return llvm::all_of(maker->getOperands(), [&](Value operand) {
+    return lowering.get(operand).buffer &&
+           llvm::any_of(operand.getUsers(), [&](Operation *user) { return user != maker; });
+  });
+}
+
 /// Domain: [n, c, out..., window...]; what lies outside x is neutral.
 static void lowerWindowReduce(FunctionLowering &lowering, prim::WindowReduceOp op) {
   if (lowering.target.storesBorders)
     lowering.storeBorders(op.getX());
   Tensor &x = lowering.get(op.getX());
-  lowering.realizeUnlessCheap(x, op.getLoc());
+  if (!isComputedAgain(lowering, op))
+    lowering.realizeUnlessCheap(x, op.getLoc());
   MLIRContext *context = op.getContext();
   SmallVector<Expr> domain = prim::getDims(op.getResult()), low = prim::getExprs(op.getLow());
   unsigned kept = domain.size(), spatial = op.getWindow().size(), batch = kept - spatial;

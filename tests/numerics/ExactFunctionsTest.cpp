@@ -155,7 +155,7 @@ template <typename T> static Worst worstPower(const CompiledFunction &f, double 
   return worst;
 }
 
-TEST_CASE("powers of quarters are roots, nearer to the exact ones than pow") {
+TEST_CASE("powers of quarters are polynomials or roots, nearer to the exact ones than pow") {
   Machine old{"x86-64-v2", {}};
   old.options.hasFma = false;
   for (double n : {0.25, 0.75, -0.25, -0.75})
@@ -163,9 +163,9 @@ TEST_CASE("powers of quarters are roots, nearer to the exact ones than pow") {
       CompiledFunction f32(floats(1, false, 16), machine, powerOf(n)), f64(floats(1, true, 16), machine, powerOf(n));
       Worst worst = worstPower<float>(f32, n), worst64 = worstPower<double>(f64, n);
       INFO(n << ": " << worst.text() << "; " << worst64.text());
-      CHECK(worst.ulp <= 0.52);
+      CHECK(worst.ulp <= (machine.options.hasFma ? 0.8 : 1.8));
       CHECK(worst64.ulp <= 0.52);
-      CHECK(f32.opCount * 2 < CompiledFunction(floats(2, false, 16), machine, binary<math::PowFOp>()).opCount);
+      CHECK(f32.opCount < CompiledFunction(floats(2, false, 16), machine, binary<math::PowFOp>()).opCount);
     }
 }
 

@@ -44,6 +44,23 @@ func.func @power(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %y : tensor<4xf32>
 }
 
+// A quotient by a power is a product with its inverse; by a square root it stays.
+// CHECK-LABEL: func.func @divide_by_power
+// CHECK-DAG:     prim.constant dense<-7.500000e-01>
+// CHECK:         %[[P:.*]] = prim.pow %arg1
+// CHECK-NEXT:    %[[M:.*]] = prim.mul %arg0, %[[P]]
+// CHECK:         %[[R:.*]] = prim.pow %arg1
+// CHECK-NEXT:    prim.div %[[M]], %[[R]]
+func.func @divide_by_power(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %c = prim.constant dense<0.75> : tensor<4xf32>
+  %half = prim.constant dense<0.5> : tensor<4xf32>
+  %p = prim.pow %y, %c : tensor<4xf32>
+  %q = prim.div %x, %p : tensor<4xf32>
+  %r = prim.pow %y, %half : tensor<4xf32>
+  %z = prim.div %q, %r : tensor<4xf32>
+  return %z : tensor<4xf32>
+}
+
 // Views compose; a transpose that moves only dims of 1 is a reshape.
 // CHECK-LABEL: func.func @views
 // CHECK-NEXT:    %[[R:.*]] = prim.reshape %arg0 : tensor<1x2x3xf32> -> tensor<2x3xf32>

@@ -51,6 +51,21 @@ class Convolutions(unittest.TestCase):
             Compiled(text).check(self, x=floats(2, 4, height, 5))
             Compiled(text.replace(f"{height}, 5]", f"{height}, {height}]")).check(self, x=floats(2, 4, height, height))
 
+    def test_lines_of_channels(self):
+        """Windows along the lanes: where most of a line lies inside, its ends have masks of their own; LRN, whose windows lie across."""
+        for channels, window, dilation, stride, pads, length in ((24, 31, 1, 1, "15, 15", 400), (5, 9, 1, 1, "4, 4", 131), (16, 3, 4, 1, "4, 4", 777), (7, 5, 1, 2, "2, 2", 301),
+                                                                 (12, 31, 1, 1, "15, 15", 50), (9, 8, 1, 1, "7, 0", 260), (3, 4, 2, 1, "0, 6", 520)):
+            weight = ", ".join(map(str, floats(channels * window) / 5))
+            text = f"""m (float[b, {channels}, n] x) => (float[b, {channels}, o] y) <float[{channels}, 1, {window}] k = {{ {weight} }}>
+                {{ y = Conv<group={channels}, strides=[{stride}], dilations=[{dilation}], pads=[{pads}]>(x, k) }}"""
+            model = Compiled(text)
+            for batch, size in ((1, length), (2, 37), (1, 1030)):
+                model.check(self, x=floats(batch, channels, size))
+            Compiled(text.replace("b,", "2,").replace("n]", f"{length}]")).check(self, x=floats(2, channels, length))
+        for size, beta, channels in ((5, 0.75, 17), (3, 0.75, 64), (3, 0.25, 6), (5, 0.5, 9), (7, 0.6, 20), (9, 0.75, 33)):
+            text = f"""m (float[1, {channels}, 13, 11] x) => (float[1, {channels}, 13, 11] y) {{ y = LRN<size={size}, beta={beta}, alpha=0.5, bias=0.3>(x) }}"""
+            Compiled(text).check(self, x=floats(1, channels, 13, 11) * 3)
+
     def test_products_of_phases(self):
         """A window of 3 x 3 by strides of 2 sees 9 elements for 4 results: in four convolutions, and no zeros."""
         weight = ", ".join(map(str, floats(6 * 16 * 9)))
