@@ -2,15 +2,16 @@
 //
 // A kernel arrives as one function without calls, already vectorised, unrolled where that pays and with index
 // arithmetic hoisted. What is left for LLVM: stack slots into registers, folding, common subexpressions across blocks,
-// invariant code (loads, broadcasts), short loops of constant length. LLVM's O2 would add inlining, interprocedural
+// invariant code (loads, broadcasts), short loops of constant length; in the end, what the code generator should not
+// look into. LLVM's O2 would add inlining, interprocedural
 // passes and its own vectorisers: several times the time for nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Optimize.h"
+#include "codegen/common/HideInvariants.h"
 #include "codegen/common/LLVMFaults.h"
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/ScalarEvolution.h"
-#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
@@ -60,61 +61,6 @@ struct UnrollShortLoopsPass : PassInfoMixin<UnrollShortLoopsPass> {
     return LoopFullUnrollPass(/*OptLevel=*/2, /*OnlyWhenForced=*/false).run(loop, analyses, results, updater);
   }
 };
-
-/// Makes what innermost loops take from outside opaque: constant distances from frozen values. The code generator's
-/// reduction of strength tries all ways to add up an address from the terms that it finds in it; those of a kernel
-/// reach back to the index of its task, and trying them was up to a third of all time for the same loops. Right before
-/// code generation: passes over IR would look through a freeze or take it out.
-struct HideInvariantsPass : PassInfoMixin<HideInvariantsPass> {
-  /// The values of one loop, by what they were.
-  struct Hidden {
-    Instruction *end; // of the loop's preheader
-    const DataLayout &layout;
-    DenseMap<Value *, Value *> roots, values;
-
-    explicit Hidden(Instruction *end) : end(end), layout(end->getDataLayout()) {}
-
-    Value *freeze(Value *root) {
-      Value *&frozen = roots[root];
-      if (!frozen)
-        frozen = isa<Constant, FreezeInst>(root) ? root : new FreezeInst(root, "", end->getIterator());
-      return frozen;
-    }
-
-    Value *hide(Value *value) {
-      if (Value *known = values.lookup(value))
-        return known;
-      APInt offset(layout.getIndexTypeSizeInBits(value->getType()), 0);
-      Value *root = value->getType()->isPointerTy()
-                        ? value->stripAndAccumulateConstantOffsets(layout, offset, /*AllowNonInbounds=*/true)
-                        : value;
-      IRBuilder<> builder(end);
-      Value *result = freeze(root);
-      if (!offset.isZero())
-        result = builder.CreatePtrAdd(result, builder.getInt(offset));
-      values[value] = result;
-      return result;
-    }
-  };
-
-  /// Addresses and what they are made of.
-  static bool isPartOfAddress(const Value &value) {
-    return value.getType()->isPointerTy() || value.getType()->isIntegerTy(64);
-  }
-
-  PreservedAnalyses run(Loop &loop, LoopAnalysisManager &, LoopStandardAnalysisResults &results, LPMUpdater &) {
-    if (!loop.isInnermost())
-      return PreservedAnalyses::all();
-    Hidden hidden(loop.getLoopPreheader()->getTerminator());
-    for (BasicBlock *block : loop.blocks())
-      for (Instruction &inst : *block)
-        for (Use &operand : inst.operands())
-          if (auto *value = dyn_cast<Instruction>(operand); value && !loop.contains(value) && isPartOfAddress(*value))
-            operand.set(hidden.hide(value));
-    results.SE.forgetLoop(&loop);
-    return getLoopPassPreservedAnalyses();
-  }
-};
 } // namespace
 
 static void addSlotsToRegisters(FunctionPassManager &passes) {
@@ -153,12 +99,13 @@ static FunctionPassManager buildPasses(unsigned optLevel) {
   return passes;
 }
 
+/// What follows LLVM's own passes, of which at levels above 2 more are to come (optimizeModule, which ends with it,
+/// too).
 static FunctionPassManager buildLastPasses(const TargetMachine &machine, unsigned optLevel) {
   FunctionPassManager passes;
   passes.addPass(StoreLonePass());
-  // Without optimisation there is no reduction of strength; GPUs' kernels are one loop deep, and ptxas has its own.
-  if (optLevel > 0 && !machine.getTargetTriple().isNVPTX())
-    passes.addPass(createFunctionToLoopPassAdaptor(HideInvariantsPass()));
+  if (optLevel == 1 || optLevel == 2)
+    addHiding(passes, machine);
   return passes;
 }
 

@@ -8,8 +8,9 @@
 // for each row, and do rows x width multiply-adds. The loads are width + rows, the arithmetic rows * width.
 //
 // The k loops take a few steps in each turn: a loop's own instructions are three to five, beside the twenty of a step
-// of six rows by two vectors, and compete with those of the core's other thread. A fence that is none of the
-// processor's ends each step: LLVM's scheduler would move loads ahead and keep more B rows alive, which spills.
+// of six rows by two vectors, and compete with those of the core's other thread. Between steps there
+// are fences that are none of the processor's: LLVM's scheduler would move loads ahead and keep more B rows alive,
+// which spills.
 //
 // Columns that do not fill the last panel still cost their vector. Half of it is computed where that is enough: many
 // processors run two 256-bit multiply-adds in the time of a 512-bit one.

@@ -84,7 +84,7 @@ inline constexpr int64_t longestUnrolled = 8;
 
 /// One loop over a part of the k dims: the steps, in elements, that it takes in A and in B.
 struct TileLoop {
-  mlir::Value lower, upper; // i64
+  mlir::Value lower, upper; // i64; upper is not below lower
   mlir::Value aStride, bStride;
 };
 

@@ -1,4 +1,5 @@
 #include "codegen/object/EmitObject.h"
+#include "codegen/common/HideInvariants.h"
 #include "codegen/common/LLVMFaults.h"
 #include "runtime/include/ptc/descriptor.h"
 
@@ -147,8 +148,11 @@ void optimizeModule(Module &module, const TargetLevel &level, TargetMachine &mac
   });
   builder.registerPeepholeEPCallback(
       [](FunctionPassManager &passes, OptimizationLevel) { passes.addPass(codegen::OrderStoresPass()); });
-  builder.registerOptimizerLastEPCallback([](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
-    passes.addPass(createModuleToFunctionPassAdaptor(codegen::StoreLonePass()));
+  builder.registerOptimizerLastEPCallback([&machine](ModulePassManager &passes, OptimizationLevel, ThinOrFullLTOPhase) {
+    FunctionPassManager last;
+    last.addPass(codegen::StoreLonePass());
+    codegen::addHiding(last, machine);
+    passes.addPass(createModuleToFunctionPassAdaptor(std::move(last)));
   });
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(components);
