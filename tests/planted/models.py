@@ -40,7 +40,7 @@ def block(path):
     g = Graph(1)
     x = "x"
     up = g.node("Relu", "up/relu", g.node("Add", "up/bias", g.node("MatMul", "up/matmul", x, g.weight(96, 160)), g.weight(160)))
-    side = g.node("Tanh", "side/tanh", g.node("MatMul", "side/matmul", x, g.weight(96, 32)))
+    side = g.node("Sigmoid", "side/sigmoid", g.node("MatMul", "side/matmul", x, g.weight(96, 32)))
     joined = g.node("Concat", "join", up, side, axis=1)
     scores = g.node("MatMul", "scores/matmul", joined, g.weight(192, 80))
     soft = g.node("Softmax", "soft", scores, axis=1)
@@ -49,7 +49,7 @@ def block(path):
     mean = g.node("ReduceMean", "mean", skip, axes=[1], keepdims=1)
     centred = g.node("Sub", "centre", skip, mean)
     gate = g.node("Sigmoid", "gate", centred)
-    wide = g.node("Tanh", "wide/tanh", g.node("MatMul", "wide/matmul", gate, g.weight(96, 160)))
+    wide = g.node("Sigmoid", "wide/sigmoid", g.node("MatMul", "wide/matmul", gate, g.weight(96, 160)))
     g.nodes.append(helper.make_node("MatMul", [wide, g.weight(160, 96)], ["y"], name="last"))
     g.save(path, {"x": [24, 96]}, {"y": [24, 96]})
 

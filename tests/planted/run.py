@@ -17,16 +17,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 CASES = {
-    "fusion": [("fusion", "wide/tanh", "control flow is not fused")],
+    "fusion": [("fusion", "wide/sigmoid", "control flow is not fused")],
     "copy": [("kernel", "scores/matmul", "")],
     "scalar": [("vectorization", "gate", "")],
-    "exp": [("accuracy", "output y", "99th percentile"), ("accuracy", "soft", "first differs at node 'side/tanh' (Tanh")],
+    "exp": [("accuracy", "output y", "99th percentile"), ("accuracy", "soft", "first differs at node 'side/sigmoid' (Sigmoid")],
     "alignment": [("alignment", "join", "vectors straddle cache lines")],
     "life": [("live-range", "join", "read for the last time"), ("peak-memory", "function main", "bytes of the arena")],
     "work": [("kernel", "side/matmul", "")],
 }
 # All nodes of a kind of finding, where others in the same kernels are right.
-NODES = {"exp": ("accuracy", ["side/tanh", "soft", "gate", "wide/tanh"])}
+NODES = {"exp": ("accuracy", ["side/sigmoid", "soft", "gate", "wide/sigmoid"])}
 CLEAN = 3  # checks of an unchanged compiler
 
 
