@@ -3,8 +3,8 @@
 // A kernel arrives as one function without calls, already vectorised, unrolled where that pays and with index
 // arithmetic hoisted. What is left for LLVM: stack slots into registers, folding, common subexpressions across blocks,
 // invariant code (loads, broadcasts), short loops of constant length; in the end, what the code generator should not
-// look into. LLVM's O2 would add inlining, interprocedural
-// passes and its own vectorisers: several times the time for nothing.
+// look into. LLVM's O2 would add inlining, interprocedural passes and its own vectorisers: several times the time for
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/Optimize.h"
