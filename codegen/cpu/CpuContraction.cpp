@@ -486,7 +486,7 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   takeBlocksOfCopies();
   copying = chooseCopying();
   hasLongStreams = wantsLongStreams();
-  sumsPitch = value(f.scratch.sumsPitch);
+  sumsPitch = takesPatches() ? i.constant(panelWidth) : value(f.scratch.sumsPitch);
   if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
     isBackwards = i.compare(arith::CmpIPredicate::eq,
                             i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol), i.constant(2), true), i.constant(1));
@@ -548,17 +548,16 @@ void ContractionEmission::findScratch() {
   restOfColumns = at(f.bytes.restOfColumnsAt);
   restOfRows = at(f.bytes.restOfRowsAt);
   zeroRow = at(f.bytes.zerosAt);
-  quadPixels = at(f.quads.pixelsAt);
-  quadWeights = at(f.quads.weightsAt);
-  quadProducts = at(f.quads.productsAt);
-  quadRowSums = at(f.quads.rowSumsAt);
-  quadColumnSums = at(f.quads.columnSumsAt);
+  patchPixels = at(f.patches.pixelsAt);
+  patchWeights = at(f.patches.weightsAt);
+  patchProducts = at(f.patches.productsAt);
+  patchSums = at(f.patches.outputsAt);
   fixedRows = at(f.fixedPoint.at);
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {
-  if (takesQuads())
-    return emitQuads(task);
+  if (takesPatches())
+    return emitPatches(task);
   if (!f.blocks.isSplitK()) {
     emitBlock(task, i.constant(0), value(f.kLoops[0].extent));
     return;
@@ -637,13 +636,13 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = sharesCopies() ? task.mBlock : i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || splitsA || copiesA || fixesA || takesQuads() || copied)
+    if (packsA || splitsA || copiesA || fixesA || takesPatches() || copied)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
         if (splitsA)
           copyForStrassen(task);
-        if (takesQuads())
+        if (takesPatches())
           transformPixels(task);
         if (copiesA)
           copyRowsOfBytes(task, i.constant(0), value(f.kLoops[0].extent));

@@ -159,12 +159,13 @@ struct ByteCopies {
   Expr pitch, turnedPitch, listSize, restPitch, rows;
 };
 
-/// The same of windows of three bytes, four outputs at once, in place of ByteCopies: so many quads in a row of the
-/// image (0: it is not done), all of them, the terms of a product, and what a task has of pixels, weights and products.
-struct QuadCopies {
-  int64_t across = 0;
-  Expr count, terms, pitch;
-  Expr pixelsAt, weightsAt, productsAt, rowSumsAt, columnSumsAt;
+/// The same of windows of 3 x 3 bytes, 4 x 4 outputs at once, in place of ByteCopies: so many patches down and across an
+/// image (0: it is not done), all of them, the terms of a product, in so many blocks of as many, and what a task has of
+/// pixels, weights, products and outputs. In 16-bit integers the pixels of a patch, in words the weights of a point.
+struct PatchCopies {
+  int64_t down = 0, across = 0, terms = 0, blocks = 1, blockTerms = 0, pitch = 0, weightPitch = 0;
+  Expr count;
+  Expr pixelsAt, weightsAt, productsAt, outputsAt;
 };
 
 /// A task's rows in fixed point, where the weight's numbers have few bits and rows are few or may be bytes: words of 32
@@ -209,7 +210,7 @@ struct ContractionForm : ContractionShape {
   ContractionBlocks blocks; // from planBlocks on, and what follows
   ContractionScratch scratch;
   ByteCopies bytes;
-  QuadCopies quads;
+  PatchCopies patches;
   FixedPointRows fixedPoint;
   StrassenCopies strassen;
   MatrixCopies copies;
@@ -280,8 +281,12 @@ void layOutStrassen(ContractionForm &form, ScratchLayout &layout);
 /// Elements from a row of A where it is to the next; none where that is no constant.
 std::optional<int64_t> stepInPlace(const ContractionForm &form);
 
-/// Outputs that are computed together, the window's pixels along them, points, and channels that one vector may have.
-inline constexpr int64_t quadSize = 4, quadTaps = 3, quadPoints = quadSize + quadTaps - 1, quadChannels = 16;
+/// Along each dim, outputs that are computed together, the window's pixels, points; those of both; channels that one
+/// vector may have; terms whose sum has room for what the points' products are multiplied by.
+inline constexpr int64_t patchSize = 4, patchTaps = 3, patchSide = patchSize + patchTaps - 1;
+inline constexpr int64_t patchOutputs = patchSize * patchSize, patchPoints = patchSide * patchSide, patchChannels = 16;
+inline constexpr int64_t mostPatchTerms =
+    (1 << 25) / (255 * 128 * patchTaps * patchTaps) / patchChannels * patchChannels;
 
 /// Bytes of a weight that does not wait in the second-level cache.
 inline constexpr int64_t leastStreamed = 1 << 19;

@@ -48,7 +48,7 @@ static constexpr int64_t groupsLookedAt = 8; // before it is asked whether more 
 void ContractionEmission::takeBlocksOfCopies() {
   if (!e.level.multipliesPairs())
     return;
-  int64_t width = takesQuads() ? 1 : split.width;
+  int64_t width = takesPatches() ? 1 : split.width;
   int64_t mostColumns = llvm::divideCeil(llvm::divideCeil(f.n.asConstant().value_or(1), panelWidth), width);
   if (f.blocks.togetherInCopies > 1) {
     int64_t most = std::min(f.blocks.togetherInCopies, mostColumns / f.blocks.n.getValue());

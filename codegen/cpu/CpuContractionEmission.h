@@ -37,6 +37,16 @@ struct RowClass {
   int64_t before = 0;
 };
 
+/// A patch's first row, and how many of its lines and columns the patches before it have, too.
+struct PatchPlace {
+  mlir::Value row, sharedLines, sharedColumns;
+};
+
+/// A block of channels: its first term, its words.
+struct PatchBlock {
+  mlir::Value lower, words;
+};
+
 /// For each place along a dim of the rows the elements of the window that lie in the image there.
 using SeenPlaces = llvm::SmallVector<llvm::BitVector>;
 
@@ -128,7 +138,7 @@ struct ContractionEmission {
   std::pair<mlir::Value, mlir::Value> pieceOf(mlir::Value whole, mlir::Value pieces, mlir::Value number,
                                               int64_t unit = 1);
   void cutInMatrixUnits(ContractionTask &task);
-  void cutInQuads(ContractionTask &task);
+  void cutInPatches(ContractionTask &task);
   void cutInTiles(ContractionTask &task);
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {
@@ -366,28 +376,26 @@ struct ContractionEmission {
   llvm::SmallVector<mlir::Value> multiplyFixed(const ContractionTask &task, const ContractionTile &tile,
                                                mlir::ValueRange init);
 
-  // Windows of three bytes, four outputs at once (CpuContractionQuads.cpp). A task's rows are quads then.
-  bool takesQuads() const { return f.quads.across && e.level.multipliesPairs(); }
-  /// Whether their products are those of sums: of enough terms to pay for what a tile's sums start with.
-  bool takesSums() const;
+  // Windows of 3 x 3 bytes, 4 x 4 outputs at once (CpuContractionPatches.cpp). A task's rows are patches then.
+  bool takesPatches() const { return f.patches.across && e.level.multipliesPairs(); }
   /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
   mlir::Value loadWords(mlir::Value from, int64_t groups);
-  /// Minus what the sums of products of sums have of the row or of the column alone; empty: products are plain.
-  llvm::SmallVector<mlir::Value> startOfSums(TileShape shape, mlir::Value rowSums, mlir::Value columnSums);
-  /// The products of the two words of each group in a vector of 16-bit integers, added to a vector of sums.
-  mlir::Value addProductsOfWords(mlir::Value words, mlir::Value sums);
   /// A vector of zeros of the accumulator's type.
   mlir::Value zeroSum();
-  mlir::Value sumOfLanes(mlir::Value vector);
-  mlir::Value firstRowOfQuad(mlir::Value quad);
-  mlir::Value sharedOutputs(mlir::Value quad);
+  PatchPlace placeOf(mlir::Value patch);
+  std::function<llvm::SmallVector<mlir::Value>(llvm::SmallVector<mlir::Value>)> pixelsOf(const ContractionTask &task,
+                                                                                         mlir::Value row);
   Expr termsOfOuter(const KLoop &kLoop);
+  void forEachPatchBlock(llvm::function_ref<void(mlir::Value lower, mlir::Value upper)> body);
   void transformPixels(const ContractionTask &task);
-  void transformWeights(const ContractionTask &task, mlir::Value panel);
-  void addUpWeights();
-  void multiplyQuads(mlir::Value point, mlir::Value first, int64_t height);
-  void finishQuads(const ContractionTask &task, mlir::Value panel);
-  void emitQuads(const ContractionTask &task);
+  void transformWeights(const ContractionTask &task, mlir::Value panel, mlir::Value lower, mlir::Value groups);
+  void multiplyPatches(const PatchBlock &block, mlir::Value point, mlir::Value first, int64_t height);
+  void multiplyPatches(const ContractionTask &task, const PatchBlock &block);
+  mlir::Value outputsOf(mlir::Value local, int64_t output, const TileVector &vector);
+  void startOutputs(const ContractionTask &task, mlir::Value panel);
+  void addToOutputs(const ContractionTask &task);
+  void finishPatches(const ContractionTask &task, mlir::Value panel);
+  void emitPatches(const ContractionTask &task);
 
   // Packing (CpuContractionPack.cpp). Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
@@ -495,8 +503,8 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
-      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, quadPixels, quadWeights, quadProducts,
-      quadRowSums, quadColumnSums, fixedRows, copied;
+      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels, patchWeights,
+      patchProducts, patchSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a

@@ -56,7 +56,7 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
 bool ContractionEmission::wantsLongStreams() {
   std::optional<int64_t> rows = i.asConstant(m);
   bool isPlain = outputs == 1 && sharedPixels.empty() && copying == ByteCopying::None &&
-                 fixedPoint == FixedPoint::None && !takesQuads() && !f.turns;
+                 fixedPoint == FixedPoint::None && !takesPatches() && !f.turns;
   bool isOneBlock = f.batch.isConstant(1) && f.blocks.m.isConstant(1) && !f.blocks.isSplitK();
   if (!rows || *rows > split.height || !isPlain || !isOneBlock || sumsInMatrix())
     return false;

@@ -209,28 +209,35 @@ static bool paysToCopy(const ContractionForm &form) {
   return !n || !k || runs * ofRun + *k / bytesOfCycle < *k * *n / productsOfCycle;
 }
 
-/// Whether the sum is over windows of three pixels that lie in memory as their outputs do in a row of the result, and
-/// is worth transforms (CpuContractionQuads.cpp).
-static bool paysInQuads(ContractionForm &form) {
-  constexpr int64_t mostTerms = (1 << 28) / (255 * 128); // of a sum that has room for three bits more
+/// Whether the sum is over windows of 3 x 3 pixels that lie in memory as their outputs do in the image, and is worth
+/// transforms (CpuContractionPatches.cpp).
+static bool paysInPatches(ContractionForm &form) {
   constexpr int64_t fewestColumns = 32, fewestRows = 24; // of a task's, which transforms pixels and weights
+  constexpr int64_t outputsOfCost = 10; // outputs whose products of bytes take as long as a patch, nearly
   if (!form.multipliesBytes() || !form.lhs.readsMemory() || form.rhs.isPacked() || !form.batch.isConstant(1) ||
-      form.mDims == 0 || form.nDims != 1 || form.kLoops.size() < 2)
+      form.mDims < 2 || form.nDims != 1 || form.kLoops.size() < 3)
     return false;
-  int64_t across = form.firstN() - 1, window = form.kLoops[form.kLoops.size() - 2].dim;
-  auto width = form.domain[across].asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
-  auto channels = form.kLoops.back().extent.asConstant();
-  if (!width || !n || !k || !channels || !form.domain[window].isConstant(quadTaps))
+  int64_t across = form.firstN() - 1, down = across - 1;
+  int64_t column = form.kLoops[form.kLoops.size() - 2].dim, line = form.kLoops[form.kLoops.size() - 3].dim;
+  auto width = form.domain[across].asConstant(), height = form.domain[down].asConstant();
+  auto n = form.n.asConstant(), k = form.k.asConstant(), channels = form.kLoops.back().extent.asConstant();
+  if (!width || !height || !n || !k || !channels || !form.domain[column].isConstant(patchTaps) ||
+      !form.domain[line].isConstant(patchTaps))
     return false;
   auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
   int64_t rows = m && blocks ? *m / *blocks : m ? 0 : form.rowUnit();
-  bool isRagged = *n % panelWidth || *channels * form.group % quadChannels;
-  bool hasRoom = *k <= mostTerms && *n >= fewestColumns && rows >= fewestRows;
-  if (isRagged || !hasRoom || *width < quadSize || 3 * llvm::alignTo(*width, quadSize) > 4 * uint64_t(*width))
+  bool isRagged = *n % panelWidth || *channels * form.group % patchChannels;
+  if (isRagged || *n < fewestColumns || rows < fewestRows || std::min(*width, *height) < patchSize)
+    return false;
+  if (llvm::divideCeil(*height, patchSize) * llvm::divideCeil(*width, patchSize) * outputsOfCost >
+      uint64_t(*height * *width))
     return false;
   return llvm::all_of(form.lhs.movedExprs(), [&](Expr expr) {
-    Expr output = loop::strideOf(expr, across), tap = loop::strideOf(expr, window);
-    return output && tap && output == tap;
+    auto isSame = [&](int64_t output, int64_t tap) {
+      Expr ofOutput = loop::strideOf(expr, output), ofTap = loop::strideOf(expr, tap);
+      return ofOutput && ofTap && ofOutput == ofTap;
+    };
+    return isSame(across, column) && isSame(down, line);
   });
 }
 
@@ -240,14 +247,14 @@ bool cpu::ownsTasks(const ContractionForm &form) {
 }
 
 namespace {
-/// Rows of A that are copied, or quads, of which there are `across` in so many rows: how many bytes one's copy has, and
+/// Rows of A that are copied, or patches, of which there are `across` in so many rows: how many bytes one's copy has, and
 /// of how many the products take as long as taking the columns apart.
 struct RowsOfCopies {
   int64_t bytes, ofTransform, across = 1, rows = 1;
 };
 } // namespace
 
-/// Blocks of rows (quads), which are copied once, that are worth taking the columns apart for each, and whose copies
+/// Blocks of rows (patches), which are copied once, that are worth taking the columns apart for each, and whose copies
 /// stay in the second-level cache; the most that a block has of them.
 static Expr planBlocksOfCopies(ContractionForm &form, const RowsOfCopies &copies) {
   constexpr int64_t share = 32; // of the products
@@ -308,21 +315,32 @@ static void layOutSums(ContractionForm &form, ScratchLayout &layout) {
   scratch.sumsAt = layout.add(rows * scratch.sumsPitch, form.accumulatorBytes());
 }
 
-static void layOutQuads(ContractionForm &form, ScratchLayout &layout) {
+static void layOutPatches(ContractionForm &form, ScratchLayout &layout) {
   MLIRContext *context = form.op.getContext();
-  QuadCopies &quads = form.quads;
-  int64_t line = form.domain[form.firstN() - 1].getValue(), bytes = form.accumulatorBytes();
-  quads.across = llvm::divideCeil(line, quadSize);
-  quads.count = form.m.floorDiv(line) * quads.across;
-  quads.terms = form.k.floorDiv(quadTaps);
-  quads.pitch = roundUp(quads.terms * quadPoints, 64) + 32;
-  Expr most = planBlocksOfCopies(
-      form, {.bytes = 2 * quads.pitch.getValue(), .ofTransform = 2, .across = quads.across, .rows = line});
-  quads.pixelsAt = layout.add(most * quads.pitch, 2);
-  quads.weightsAt = layout.add(quads.terms * (quadPoints * panelWidth), 2);
-  quads.productsAt = layout.add(most * (quadPoints * panelWidth), bytes);
-  quads.rowSumsAt = layout.add(most * quadPoints, bytes);
-  quads.columnSumsAt = layout.add(Expr::constant(context, quadPoints * panelWidth), bytes);
+  PatchCopies &patches = form.patches;
+  int64_t height = form.domain[form.firstN() - 2].getValue(), width = form.domain[form.firstN() - 1].getValue();
+  int64_t bytes = form.accumulatorBytes();
+  auto constant = [&](int64_t x) { return Expr::constant(context, x); };
+  patches.down = llvm::divideCeil(height, patchSize);
+  patches.across = llvm::divideCeil(width, patchSize);
+  int64_t ofImage = patches.down * patches.across;
+  patches.count = form.m.floorDiv(height * width) * ofImage;
+  patches.terms = form.k.getValue() / (patchTaps * patchTaps);
+  int64_t parts = llvm::divideCeil(patches.terms, mostPatchTerms);
+  patches.blockTerms = llvm::alignTo(llvm::divideCeil(patches.terms, parts), patchChannels);
+  patches.blocks = llvm::divideCeil(patches.terms, patches.blockTerms);
+  // Patches and points are an odd number of lines apart: they do not meet in the same sets of the first-level cache.
+  patches.pitch = llvm::alignTo(patches.terms * patchPoints, lineBytes) + lineBytes / 2;
+  patches.weightPitch = patches.blockTerms / 2 * panelWidth + lineBytes / bytes;
+  int64_t resultBytes = (patchPoints + patchOutputs) * panelWidth * bytes;
+  Expr most = planBlocksOfCopies(form, {.bytes = 2 * patches.pitch + resultBytes,
+                                        .ofTransform = 2,
+                                        .across = ofImage,
+                                        .rows = height * width});
+  patches.pixelsAt = layout.add(most * patches.pitch, 2);
+  patches.weightsAt = layout.add(constant(patchPoints * patches.weightPitch), bytes);
+  patches.productsAt = layout.add(most * (patchPoints * panelWidth), bytes);
+  patches.outputsAt = layout.add(most * (patchOutputs * panelWidth), bytes);
 }
 
 /// Lines that are an odd number, so that rows do not meet in the same sets of the first-level cache.
@@ -377,8 +395,8 @@ static void layOutScratch(ContractionForm &form) {
     form.copies.at = ofMatrix.add(form.copies.scratch, 1);
   if (suitsStrassen(form))
     layOutStrassen(form, layout);
-  if (ownsTasks(form) && paysInQuads(form))
-    layOutQuads(form, layout);
+  if (ownsTasks(form) && paysInPatches(form))
+    layOutPatches(form, layout);
   else if (paysToCopy(form))
     layOutByteCopies(form, layout);
   form.scratch.size = Expr::max(layout.end, ofMatrix.end);

@@ -39,7 +39,7 @@ ContractionTask ContractionEmission::findBlocks(Value index) {
   } else {
     // Columns are copied by each task, rows once for tasks that share them.
     bool fixesRows = fixedPoint != FixedPoint::None && f.permitsByteRows();
-    bool mFastest = f.blocks.mFastest && !copiesRowsOfTasks() && !takesQuads() && !copied && !fixesRows;
+    bool mFastest = f.blocks.mFastest && !copiesRowsOfTasks() && !takesPatches() && !copied && !fixesRows;
     Value tasksOfBatch = i.mul(mBlocks, nBlocks), rest = i.mod(index, tasksOfBatch, true);
     Value fastest = mFastest ? mBlocks : nBlocks;
     Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
@@ -59,8 +59,8 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
   ContractionTask task = findBlocks(index);
   if (matrixSlots)
     cutInMatrixUnits(task);
-  else if (takesQuads())
-    cutInQuads(task);
+  else if (takesPatches())
+    cutInPatches(task);
   else
     cutInTiles(task);
   return task;
@@ -85,10 +85,10 @@ void ContractionEmission::cutInMatrixUnits(ContractionTask &task) {
       cut(panels, std::lcm(matrixUnitPanels, f.behind.panelUnit), nBlocks, task.nBlock);
 }
 
-void ContractionEmission::cutInQuads(ContractionTask &task) {
-  auto [firstQuad, endQuad] = pieceOf(value(f.quads.count), mBlocks, task.mBlock);
-  task.firstRow = firstQuad;
-  task.rows = i.sub(endQuad, firstQuad);
+void ContractionEmission::cutInPatches(ContractionTask &task) {
+  auto [firstPatch, endPatch] = pieceOf(value(f.patches.count), mBlocks, task.mBlock);
+  task.firstRow = firstPatch;
+  task.rows = i.sub(endPatch, firstPatch);
   std::tie(task.firstPanel, task.endPanel) = pieceOf(panels, nBlocks, task.nBlock);
 }
 

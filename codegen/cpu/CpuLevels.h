@@ -43,9 +43,6 @@ struct CpuLevel {
   llvm::StringRef bytePairsOf(int64_t bits) const;
   /// Bytes are multiplied in pairs (CpuContractionBytes.cpp), or as 16-bit integers.
   bool multipliesPairs() const { return !hasByteDot && !hasSignedByteDot && !pairProductOf(128).empty(); }
-  /// Such products as products of sums, which are half as many (CpuContractionQuads.cpp). Units for multiplications are
-  /// fewer than for additions in processors of 256 bits; at 512 bits they are as many, at 128 registers are too few.
-  bool multipliesSums() const { return multipliesPairs() && vectorBits == 256; }
   /// Elements of a vector of f32 at the places that the low bits of 32-bit lanes say.
   llvm::StringRef lookUpOf(int64_t bits) const;
   /// The one that loads the word that says how floats are computed (MXCSR), where denormal numbers may be slow.

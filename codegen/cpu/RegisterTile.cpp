@@ -84,16 +84,6 @@ Value cpu::createPairDot(KernelEmitter &e, Value a, Value b, Value c) {
   return arith::AddIOp::create(e.builder, e.loc, c, products);
 }
 
-Value cpu::createSumProducts(KernelEmitter &e, Value a0, Value a1, Value b0, Value b1, Value c) {
-  auto type = VectorType::get(cast<VectorType>(c.getType()).getNumElements() * 2, e.builder.getI16Type());
-  auto sum = [&](Value x, Value y) {
-    x = LLVM::BitcastOp::create(e.builder, e.loc, type, x);
-    y = LLVM::BitcastOp::create(e.builder, e.loc, type, y);
-    return arith::AddIOp::create(e.builder, e.loc, x, y).getResult();
-  };
-  return createPairDot(e, sum(a0, b1), sum(a1, b0), c);
-}
-
 Value cpu::createByteDot(KernelEmitter &e, Value a, Value b, Value c) {
   OpBuilder &builder = e.builder;
   auto type = cast<VectorType>(c.getType());
@@ -227,7 +217,6 @@ SmallVector<TileVector> cpu::getTileVectors(int64_t panels, int64_t lastColumns,
 /// Steps in a turn of the innermost loop, multiply-adds of a step that is not the only one, and bits of their vectors:
 /// tiles of 512 bits have 24 sums and more, which LLVM spills in two steps, and wait for the multiply-add units anyway.
 static constexpr int64_t mostSteps = 4, mostProducts = 16, widestInTurns = 256;
-static constexpr int64_t wordTerms = 2;    // 16-bit integers of a word
 static constexpr int64_t besideGroups = 5; // registers beside sums and B: two of A, two of products, ones
 
 namespace {
@@ -256,7 +245,6 @@ struct TileEmission {
   int64_t setsBetweenLoops() const { return operands.splitB ? shape.unroll : 1; }
   std::optional<int64_t> knownSteps() const;
   int64_t stepsOfTurn() const;
-  bool multipliesSums() const { return operands.group == 4 && operands.aElement.isInteger(16); }
   Value loadA(Value rowAddress, Value index);
   Value lowerHalf(Value vector);
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
@@ -266,8 +254,6 @@ struct TileEmission {
   SmallVector<Value> movedFetches(ValueRange fetched, const TileLoop &loop, Value k);
   SmallVector<Value> step(ArrayRef<Value> rows, ArrayRef<Value> outer, Value k, Value bRow, ValueRange acc,
                           ValueRange fetched);
-  SmallVector<Value> stepSums(ArrayRef<Value> rows, Value index, Value bRow, ArrayRef<Value> firstWords, ValueRange ks,
-                              ValueRange acc);
   SmallVector<Value> stepGroups(ArrayRef<Value> rows, Value k, Value panels, ValueRange acc);
   SmallVector<Value> stepPixels(ArrayRef<Value> pixels, Value index, Value bRow, ValueRange acc);
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
@@ -281,7 +267,7 @@ struct TileEmission {
 
 Value TileEmission::loadA(Value rowAddress, Value index) {
   Value address = emitter.getAddress(rowAddress, operands.aElement, index);
-  int64_t neighbours = operands.splitB ? 1 : multipliesSums() ? wordTerms : operands.group;
+  int64_t neighbours = operands.splitB ? 1 : operands.group;
   Value scalar = emitter.createLoad(operands.aElement, neighbours, address);
   if (neighbours > 1)
     scalar = LLVM::BitcastOp::create(emitter.builder, emitter.loc, operands.accumulator, scalar);
@@ -396,8 +382,6 @@ SmallVector<Value> TileEmission::step(ArrayRef<Value> rows, ArrayRef<Value> oute
   Value index = i.mul(operands.meetsRows ? hide(emitter, k) : k, operands.loops.back().aStride);
   if (operands.splitB)
     return stepSplit(rows, index, ks, b, acc);
-  if (multipliesSums())
-    return stepSums(rows, index, bRow, b, ks, acc);
   for (int64_t r = 0; r < shape.rows; ++r) {
     Value a = loadA(rows[r], index);
     for (int64_t c = 0; c < width; ++c) {
@@ -437,27 +421,6 @@ SmallVector<Value> TileEmission::stepPixels(ArrayRef<Value> pixels, Value index,
         Value &sum = next[use.row * width + c];
         sum = createMultiplyAdd(emitter, a, b[use.tap][c], sum);
       }
-    }
-  }
-  return next;
-}
-
-/// Two words at once, of which B has given the first.
-SmallVector<Value> TileEmission::stepSums(ArrayRef<Value> rows, Value index, Value bRow, ArrayRef<Value> firstWords,
-                                          ValueRange ks, ValueRange acc) {
-  InvariantBuilder &i = emitter.invariants;
-  int64_t width = vectorsOfRow();
-  SmallVector<Value> next(acc), secondWords;
-  Value second = emitter.getAddress(bRow, operands.bElement, i.constant(panelWidth));
-  for (const TileVector &vector : vectors)
-    secondWords.push_back(loadB(second, vector, ks));
-  for (int64_t r = 0; r < shape.rows; ++r) {
-    Value a0 = loadA(rows[r], index), a1 = loadA(rows[r], i.add(index, i.constant(wordTerms)));
-    for (int64_t c = 0; c < width; ++c) {
-      bool isHalf = vectors[c].lanes < vectors.front().lanes;
-      Value &sum = next[r * width + c];
-      sum = createSumProducts(emitter, isHalf ? lowerHalf(a0) : a0, isHalf ? lowerHalf(a1) : a1, firstWords[c],
-                              secondWords[c], sum);
     }
   }
   return next;
@@ -553,7 +516,7 @@ std::optional<int64_t> TileEmission::knownSteps() const {
 int64_t TileEmission::stepsOfTurn() const {
   if (operands.addedPairs)
     return 2;
-  if (shape.unroll > 1 || operands.splitB || operands.convertB || multipliesSums())
+  if (shape.unroll > 1 || operands.splitB || operands.convertB)
     return 1;
   std::optional<int64_t> all = knownSteps();
   if (all && *all <= longestUnrolled)

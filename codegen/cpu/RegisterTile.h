@@ -55,10 +55,10 @@ struct TiledExtents {
 };
 
 /// How a tile reads its operands. `splitsGroups`: neighbours in k as one word that it takes apart (bf16 without a dot
-/// product, numbers of few bits), or two words at once (products of sums): each vector of B takes two registers, and
-/// what splits or adds them one more. `streams`: B comes from memory, of which each row tile behind the first finds it
-/// in the second-level cache. Up to `mostAlone` rows are one tile where registers suffice. Tiles are spread over so
-/// many `blocks` of columns. `wide`: four panels rather than three.
+/// product, numbers of few bits): each vector of B takes two registers, and what splits them one more. `streams`: B
+/// comes from memory, of which each row tile behind the first finds it in the second-level cache. Up to `mostAlone` rows
+/// are one tile where registers suffice. Tiles are spread over so many `blocks` of columns. `wide`: four panels rather
+/// than three.
 struct TileReads {
   bool splitsGroups = false, streams = false, wide = false;
   int64_t mostAlone = 0, blocks = 1;
@@ -119,8 +119,7 @@ struct TileOperands {
   mlir::Type bElement;    // of B in memory
   /// Above 1: a step takes so many neighbours in k, of which B holds a word of the accumulator's size. Either an
   /// instruction multiplies and adds them up, four unsigned bytes of A by signed bytes of B, two 16-bit integers or two
-  /// bf16, or, where `splitB` is set, they are multiplied one after the other. Four 16-bit integers are two words, of
-  /// which B holds the first of all columns before the second, and are multiplied as sums: createSumProducts.
+  /// bf16, or, where `splitB` is set, they are multiplied one after the other.
   int64_t group = 1;
   llvm::SmallVector<TileLoop> loops; // outer to inner, at least one
   /// Addresses of the rows of A where all of `loops` stand at 0 but the outer ones, whose values are given. Called at
@@ -168,10 +167,6 @@ mlir::Value createDotOfGroups(KernelEmitter &emitter, mlir::Value a0, mlir::Valu
                               mlir::Value c);
 /// c + the products of the signed 16-bit integers of `a` and `b`, two for each 32-bit lane.
 mlir::Value createPairDot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
-/// c + (a0 + b1) * (a1 + b0) of the signed 16-bit integers of the words, two for each 32-bit lane. That is the sum of
-/// a0 * b0 and a1 * b1 and of two products, a0 * a1 and b0 * b1, that the row and the column alone tell.
-mlir::Value createSumProducts(KernelEmitter &emitter, mlir::Value a0, mlir::Value a1, mlir::Value b0, mlir::Value b1,
-                              mlir::Value c);
 /// The even and the odd bytes of 32-bit lanes, as pairs of 16-bit integers.
 std::pair<mlir::Value, mlir::Value> splitBytes(KernelEmitter &emitter, mlir::Value words, bool isSigned);
 /// c + the products of the bf16 of `a` and `b`, two for each 32-bit lane, which are given as f32. Where the processor

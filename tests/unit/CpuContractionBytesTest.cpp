@@ -1,6 +1,6 @@
 // Products and convolutions of bytes: sums are those of the integers, at every level, whether they are of pairs,
-// with lists of what does not fit (codegen/cpu/CpuContractionBytes.cpp), or of four outputs at once, products of sums
-// or not (CpuContractionQuads.cpp).
+// with lists of what does not fit (codegen/cpu/CpuContractionBytes.cpp), or of 4 x 4 outputs at once
+// (CpuContractionPatches.cpp).
 #include "tests/unit/TemplateRunner.h"
 
 #include <catch2/catch.hpp>
@@ -15,27 +15,28 @@ using namespace ptc::test;
 
 namespace {
 
-/// y[image, oh, ow, out] = sum (x or `outside`) * w + bias[out], channels last.
+/// y[image, oh, ow, out] = sum (x or `outside`) * w + bias[out], channels last, over windows of so many images, too.
 struct Shape {
-  int64_t images = 1, height = 1, width = 1, in = 32, out = 32, kernelHeight = 3, stride = 1, dilation = 1, pad = 1;
+  int64_t images = 1, planes = 1, height = 1, width = 1, in = 32, out = 32, kernelHeight = 3, stride = 1, dilation = 1, pad = 1;
   int64_t outside = 7;
   bool isRectified = false; // and multiplied, in an epilogue that is longer
 
   int64_t outHeight() const { return (height + 2 * pad - dilation * (kernelHeight - 1) - 1) / stride + 1; }
   int64_t outWidth() const { return (width + 2 * pad - dilation * 2 - 1) / stride + 1; }
-  int64_t terms() const { return kernelHeight * 3 * in; }
+  int64_t terms() const { return planes * kernelHeight * 3 * in; }
+  int64_t pixels() const { return (images + planes - 1) * height * width * in; }
   int64_t results() const { return images * outHeight() * outWidth() * out; }
 };
 
 std::string textOf(const Shape &s) {
   auto str = [](int64_t x) { return std::to_string(x); };
   auto buffer = [&](int64_t count, const char *type) { return "!loop.buffer<[" + str(count) + "] x " + type + ">"; };
-  std::string x = buffer(s.images * s.height * s.width * s.in, "i8"), w = buffer(s.out * s.terms(), "i8");
+  std::string x = buffer(s.pixels(), "i8"), w = buffer(s.out * s.terms(), "i8");
   std::string b = buffer(s.out, "i32"), y = buffer(s.results(), "i32");
-  std::string row = "(d1*" + str(s.stride) + " + d4*" + str(s.dilation) + " - " + str(s.pad) + ")";
-  std::string column = "(d2*" + str(s.stride) + " + d5*" + str(s.dilation) + " - " + str(s.pad) + ")";
-  std::string read = "loop.load %x[((d0*" + str(s.height) + " + " + row + ")*" + str(s.width) + " + " + column + ")*" +
-                     str(s.in) + " + d6] : " + x + "\n";
+  std::string row = "(d1*" + str(s.stride) + " + d5*" + str(s.dilation) + " - " + str(s.pad) + ")";
+  std::string column = "(d2*" + str(s.stride) + " + d6*" + str(s.dilation) + " - " + str(s.pad) + ")";
+  std::string read = "loop.load %x[(((d0 + d4)*" + str(s.height) + " + " + row + ")*" + str(s.width) + " + " + column + ")*" +
+                     str(s.in) + " + d7] : " + x + "\n";
   std::string pixel = "  %v = " + read;
   if (s.pad)
     pixel = "  %o = arith.constant " + str(s.outside) + " : i8\n  %v = loop.masked [" + row + ", " + str(s.height - 1) +
@@ -49,10 +50,10 @@ std::string textOf(const Shape &s) {
            "  %i = arith.fptosi %e : f32 to i32\n  loop.store %i, %y[" +
            result + "] : " + y + "\n";
   std::string domain = str(s.images) + ", " + str(s.outHeight()) + ", " + str(s.outWidth()) + ", " + str(s.out) + ", " +
-                       str(s.kernelHeight) + ", 3, " + str(s.in);
+                       str(s.planes) + ", " + str(s.kernelHeight) + ", 3, " + str(s.in);
   return "loop.kernel @k(%x: " + x + ", %w: " + w + ", %b: " + b + ", %y: " + y +
          ") attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 3>} {\nloop.contraction [" +
-         domain + "] batch 0 m 3 n 1 k 3 lhs {\n" + pixel + "  %u = arith.extui %v : i8 to i32\n" +
+         domain + "] batch 0 m 3 n 1 k 4 lhs {\n" + pixel + "  %u = arith.extui %v : i8 to i32\n" +
          "  loop.yield %u : i32\n} rhs {\n  %v = loop.panels %w {group = 4 : i64} : " + w +
          " -> i8\n  %u = arith.extsi %v : i8 to i32\n  loop.yield %u : i32\n} epilogue {\n^bb0(%acc: i32):\n" +
          "  %b0 = loop.load %b[d3] : " + b + "\n  %s = arith.addi %acc, %b0 : i32\n" + rest + "}\n}\n";
@@ -97,7 +98,7 @@ void checkRuns(const std::string &text, std::vector<void *> arguments, const std
 }
 
 void check(const Shape &s, Draw pixel, Draw weight) {
-  std::vector<uint8_t> x = drawBytes(s.images * s.height * s.width * s.in, pixel);
+  std::vector<uint8_t> x = drawBytes(s.pixels(), pixel);
   std::vector<uint8_t> w = drawBytes(s.out * s.terms(), weight); // [terms][out]
   std::vector<int8_t> stored = panelsOf(w, s.terms(), s.out);
   std::vector<int32_t> bias(size_t(s.out), 0), expected;
@@ -112,8 +113,8 @@ void check(const Shape &s, Draw pixel, Draw weight) {
       for (int64_t ow = 0; ow < s.outWidth(); ++ow) {
         std::vector<int64_t> sums(bias.begin(), bias.end());
         for (int64_t term = 0; term < s.terms(); ++term) {
-          int64_t kh = term / (3 * s.in), kw = term / s.in % 3;
-          int64_t value = pixelAt(image, oh * s.stride + kh * s.dilation - s.pad,
+          int64_t kh = term / (3 * s.in) % s.kernelHeight, kw = term / s.in % 3;
+          int64_t value = pixelAt(image + term / (3 * s.in * s.kernelHeight), oh * s.stride + kh * s.dilation - s.pad,
                                   ow * s.stride + kw * s.dilation - s.pad, term % s.in);
           for (int64_t out = 0; out < s.out; ++out)
             sums[size_t(out)] += value * int8_t(w[size_t(term * s.out + out)]);
@@ -210,27 +211,31 @@ TEST_CASE("products of bytes around the range of pairs", "[contraction]") {
 TEST_CASE("windows of three bytes have the sums of the integers", "[contraction]") {
   checkRandom({.height = 28, .width = 28});
   checkRandom({.height = 8, .width = 56, .out = 64});
-  checkRandom({.images = 10, .height = 7, .width = 7, .in = 64, .out = 48}); // the last quad shares an output
-  checkRandom({.images = 20, .height = 6, .width = 4, .in = 16});
+  checkRandom({.images = 10, .height = 7, .width = 7, .in = 64, .out = 48}); // the last patches share outputs
+  checkRandom({.images = 3, .height = 10, .width = 11, .in = 240});          // blocks of 80 channels
+  checkRandom({.height = 12, .width = 18, .in = 256});                       // the last block is shorter
+  checkRandom({.images = 2, .planes = 3, .height = 8, .width = 13, .in = 48, .out = 64});
   checkRandom({.height = 14, .width = 14, .in = 128, .out = 128}); // in fewer blocks of rows than the plan
   checkRandom({.height = 40, .width = 15, .isRectified = true});
 }
 
-TEST_CASE("windows of three bytes without a border, of one row, far apart", "[contraction]") {
+TEST_CASE("windows of three bytes without a border, far apart", "[contraction]") {
   checkRandom({.height = 42, .width = 14, .pad = 0});
-  checkRandom({.images = 2, .height = 40, .width = 16, .in = 64, .kernelHeight = 1, .pad = 0});
-  checkRandom({.height = 44, .width = 12, .kernelHeight = 5});
   checkRandom({.height = 60, .width = 60, .stride = 2, .dilation = 2, .pad = 2});
 }
 
-TEST_CASE("convolutions of bytes that quads do not suit", "[contraction]") {
-  // Pixels of a window are not those of its neighbour's; rows with idle places in quads; few channels; few rows.
+TEST_CASE("convolutions of bytes that patches do not suit", "[contraction]") {
+  // Pixels of a window are not those of its neighbour's; patches with many idle places; few channels; few rows.
   checkRandom({.height = 57, .width = 57, .in = 64, .out = 64, .stride = 2});
   checkRandom({.height = 40, .width = 12, .dilation = 2, .pad = 2});
   checkRandom({.height = 90, .width = 5});
+  checkRandom({.images = 20, .height = 6, .width = 4, .in = 16});
   checkRandom({.height = 28, .width = 28, .in = 8});
   checkRandom({.height = 28, .width = 28, .in = 12, .out = 40});
   checkRandom({.height = 3, .width = 6});
+  // Windows of one row and of five.
+  checkRandom({.images = 2, .height = 40, .width = 16, .in = 64, .kernelHeight = 1, .pad = 0});
+  checkRandom({.height = 44, .width = 12, .kernelHeight = 5});
 }
 
 TEST_CASE("windows of bytes in what matrix registers copy", "[contraction]") {
@@ -238,15 +243,16 @@ TEST_CASE("windows of bytes in what matrix registers copy", "[contraction]") {
   checkRandom({.images = 3, .height = 14, .width = 13, .in = 64});   // pixels between images
 }
 
-// Sums of the largest products, of both signs: those of 24 outputs leave 32 bits, which is made up for.
+// Sums of the largest products, of both signs: those of points leave 32 bits, which is made up for; blocks of channels
+// are the largest whose outputs have room.
 TEST_CASE("windows of three bytes at the ends of their range", "[contraction]") {
-  Shape shape{.height = 5, .width = 8, .in = 896, .out = 32, .outside = 255};
+  Shape shape{.height = 8, .width = 8, .in = 224, .out = 32, .outside = 255};
   for (int weight : {-128, 127})
     check(shape, [] { return 255; }, [&] { return weight; });
   std::mt19937 numbers(2);
   auto either = [&](int a, int b) { return [&numbers, a, b] { return numbers() & 1 ? a : b; }; };
   shape.outside = 0;
   check(shape, either(0, 255), either(-128, 127));
-  shape.in = 928; // has no room: directly
+  shape.in = 928;
   check(shape, either(0, 255), either(-128, 127));
 }
