@@ -159,9 +159,9 @@ struct ByteCopies {
   Expr pitch, turnedPitch, listSize, restPitch, rows;
 };
 
-/// The same of windows of 3 x 3 bytes, 4 x 4 outputs at once, in place of ByteCopies: so many patches down and across an
-/// image (0: it is not done), all of them, the terms of a product, in so many blocks of as many, and what a task has of
-/// pixels, weights, products and outputs. In 16-bit integers the pixels of a patch, in words the weights of a point.
+/// The same of windows of 3 x 3 bytes, 4 x 4 outputs at once, in place of ByteCopies: so many patches down and across
+/// an image (0: it is not done), all of them, the terms of a product, in so many blocks of as many, and what a task has
+/// of pixels, weights, products and outputs. In 16-bit integers the pixels of a patch, in words the weights of a point.
 struct PatchCopies {
   int64_t down = 0, across = 0, terms = 0, blocks = 1, blockTerms = 0, pitch = 0, weightPitch = 0;
   Expr count;

@@ -503,8 +503,8 @@ struct ContractionEmission {
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
   mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
-      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels, patchWeights,
-      patchProducts, patchSums, fixedRows, copied;
+      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels, patchWeights, patchProducts,
+      patchSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a

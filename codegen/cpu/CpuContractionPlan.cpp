@@ -247,8 +247,8 @@ bool cpu::ownsTasks(const ContractionForm &form) {
 }
 
 namespace {
-/// Rows of A that are copied, or patches, of which there are `across` in so many rows: how many bytes one's copy has, and
-/// of how many the products take as long as taking the columns apart.
+/// Rows of A that are copied, or patches, of which there are `across` in so many rows: how many bytes one's copy has,
+/// and of how many the products take as long as taking the columns apart.
 struct RowsOfCopies {
   int64_t bytes, ofTransform, across = 1, rows = 1;
 };
@@ -333,10 +333,8 @@ static void layOutPatches(ContractionForm &form, ScratchLayout &layout) {
   patches.pitch = llvm::alignTo(patches.terms * patchPoints, lineBytes) + lineBytes / 2;
   patches.weightPitch = patches.blockTerms / 2 * panelWidth + lineBytes / bytes;
   int64_t resultBytes = (patchPoints + patchOutputs) * panelWidth * bytes;
-  Expr most = planBlocksOfCopies(form, {.bytes = 2 * patches.pitch + resultBytes,
-                                        .ofTransform = 2,
-                                        .across = ofImage,
-                                        .rows = height * width});
+  Expr most = planBlocksOfCopies(
+      form, {.bytes = 2 * patches.pitch + resultBytes, .ofTransform = 2, .across = ofImage, .rows = height * width});
   patches.pixelsAt = layout.add(most * patches.pitch, 2);
   patches.weightsAt = layout.add(constant(patchPoints * patches.weightPitch), bytes);
   patches.productsAt = layout.add(most * (patchPoints * panelWidth), bytes);

@@ -56,9 +56,9 @@ struct TiledExtents {
 
 /// How a tile reads its operands. `splitsGroups`: neighbours in k as one word that it takes apart (bf16 without a dot
 /// product, numbers of few bits): each vector of B takes two registers, and what splits them one more. `streams`: B
-/// comes from memory, of which each row tile behind the first finds it in the second-level cache. Up to `mostAlone` rows
-/// are one tile where registers suffice. Tiles are spread over so many `blocks` of columns. `wide`: four panels rather
-/// than three.
+/// comes from memory, of which each row tile behind the first finds it in the second-level cache. Up to `mostAlone`
+/// rows are one tile where registers suffice. Tiles are spread over so many `blocks` of columns. `wide`: four panels
+/// rather than three.
 struct TileReads {
   bool splitsGroups = false, streams = false, wide = false;
   int64_t mostAlone = 0, blocks = 1;

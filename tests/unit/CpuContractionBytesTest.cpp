@@ -17,7 +17,8 @@ namespace {
 
 /// y[image, oh, ow, out] = sum (x or `outside`) * w + bias[out], channels last, over windows of so many images, too.
 struct Shape {
-  int64_t images = 1, planes = 1, height = 1, width = 1, in = 32, out = 32, kernelHeight = 3, stride = 1, dilation = 1, pad = 1;
+  int64_t images = 1, planes = 1, height = 1, width = 1, in = 32, out = 32, kernelHeight = 3, stride = 1, dilation = 1,
+          pad = 1;
   int64_t outside = 7;
   bool isRectified = false; // and multiplied, in an epilogue that is longer
 
@@ -35,8 +36,8 @@ std::string textOf(const Shape &s) {
   std::string b = buffer(s.out, "i32"), y = buffer(s.results(), "i32");
   std::string row = "(d1*" + str(s.stride) + " + d5*" + str(s.dilation) + " - " + str(s.pad) + ")";
   std::string column = "(d2*" + str(s.stride) + " + d6*" + str(s.dilation) + " - " + str(s.pad) + ")";
-  std::string read = "loop.load %x[(((d0 + d4)*" + str(s.height) + " + " + row + ")*" + str(s.width) + " + " + column + ")*" +
-                     str(s.in) + " + d7] : " + x + "\n";
+  std::string read = "loop.load %x[(((d0 + d4)*" + str(s.height) + " + " + row + ")*" + str(s.width) + " + " + column +
+                     ")*" + str(s.in) + " + d7] : " + x + "\n";
   std::string pixel = "  %v = " + read;
   if (s.pad)
     pixel = "  %o = arith.constant " + str(s.outside) + " : i8\n  %v = loop.masked [" + row + ", " + str(s.height - 1) +
