@@ -159,11 +159,12 @@ struct ByteCopies {
   Expr pitch, turnedPitch, listSize, restPitch, rows;
 };
 
-/// The same of windows of 3 x 3 bytes, 4 x 4 outputs at once, in place of ByteCopies: so many patches down and across
-/// an image (0: it is not done), all of them, the terms of a product, in so many blocks of as many, and what a task has
-/// of pixels, weights, products and outputs. In 16-bit integers the pixels of a patch, in words the weights of a point.
+/// The same of windows of 3 x 3 bytes, 4 x 4 outputs at once, in place of ByteCopies: so many patches in an image (0:
+/// it is not done) and across it, all of them, the terms of a product, in so many blocks of as many, and what a task
+/// has of pixels, weights, products and outputs. In 16-bit integers the pixels of a patch, in words the weights of a
+/// point.
 struct PatchCopies {
-  int64_t down = 0, across = 0, terms = 0, blocks = 1, blockTerms = 0, pitch = 0, weightPitch = 0;
+  int64_t ofImage = 0, across = 0, terms = 0, blocks = 1, blockTerms = 0, pitch = 0, weightPitch = 0;
   Expr count;
   Expr pixelsAt, weightsAt, productsAt, outputsAt;
 };
@@ -282,11 +283,12 @@ void layOutStrassen(ContractionForm &form, ScratchLayout &layout);
 std::optional<int64_t> stepInPlace(const ContractionForm &form);
 
 /// Along each dim, outputs that are computed together, the window's pixels, points; those of both; channels that one
-/// vector may have; terms whose sum has room for what the points' products are multiplied by.
+/// vector may have. An output is found with so many bits more than it has: so many terms its sum may have.
 inline constexpr int64_t patchSize = 4, patchTaps = 3, patchSide = patchSize + patchTaps - 1;
 inline constexpr int64_t patchOutputs = patchSize * patchSize, patchPoints = patchSide * patchSide, patchChannels = 16;
+inline constexpr int64_t patchBits = 6;
 inline constexpr int64_t mostPatchTerms =
-    (1 << 25) / (255 * 128 * patchTaps * patchTaps) / patchChannels * patchChannels;
+    (int64_t(1) << (31 - patchBits)) / (255 * 128 * patchTaps * patchTaps) / patchChannels * patchChannels;
 
 /// Bytes of a weight that does not wait in the second-level cache.
 inline constexpr int64_t leastStreamed = 1 << 19;

@@ -42,9 +42,9 @@ struct PatchPlace {
   mlir::Value row, sharedLines, sharedColumns;
 };
 
-/// A block of channels: its first term, its words.
+/// A block of channels: its first term, its groups.
 struct PatchBlock {
-  mlir::Value lower, words;
+  mlir::Value lower, groups;
 };
 
 /// For each place along a dim of the rows the elements of the window that lie in the image there.
@@ -377,19 +377,18 @@ struct ContractionEmission {
                                                mlir::ValueRange init);
 
   // Windows of 3 x 3 bytes, 4 x 4 outputs at once (CpuContractionPatches.cpp). A task's rows are patches then.
-  bool takesPatches() const { return f.patches.across && e.level.multipliesPairs(); }
+  bool takesPatches() const { return f.patches.ofImage && e.level.multipliesPairs(); }
   /// `groups` groups of unsigned bytes at `from` as 16-bit integers, in words.
   mlir::Value loadWords(mlir::Value from, int64_t groups);
   /// A vector of zeros of the accumulator's type.
   mlir::Value zeroSum();
   PatchPlace placeOf(mlir::Value patch);
-  std::function<llvm::SmallVector<mlir::Value>(llvm::SmallVector<mlir::Value>)> pixelsOf(const ContractionTask &task,
-                                                                                         mlir::Value row);
+  RowAddresses pixelsOf(const ContractionTask &task, mlir::Value row);
   Expr termsOfOuter(const KLoop &kLoop);
-  void forEachPatchBlock(llvm::function_ref<void(mlir::Value lower, mlir::Value upper)> body);
+  void forEachPatchBlock(llvm::function_ref<void(const PatchBlock &block)> body);
   void transformPixels(const ContractionTask &task);
-  void transformWeights(const ContractionTask &task, mlir::Value panel, mlir::Value lower, mlir::Value groups);
-  void multiplyPatches(const PatchBlock &block, mlir::Value point, mlir::Value first, int64_t height);
+  void transformWeights(const ContractionTask &task, mlir::Value panel, const PatchBlock &block);
+  void multiplyTile(const PatchBlock &block, mlir::Value point, mlir::Value first, int64_t height);
   void multiplyPatches(const ContractionTask &task, const PatchBlock &block);
   mlir::Value outputsOf(mlir::Value local, int64_t output, const TileVector &vector);
   void startOutputs(const ContractionTask &task, mlir::Value panel);

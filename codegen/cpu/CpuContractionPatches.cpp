@@ -41,7 +41,6 @@ using namespace ptc::cpu;
 static constexpr int64_t termsOfWord = 2;
 static constexpr int64_t groupsAhead = 1; // whose weights are fetched: of nine places far apart
 static constexpr int64_t windowLoops = 3; // over k: of the window, and of channels
-static constexpr int64_t bitsOfPatch = 6; // of 24 * 24, 9 aside
 
 namespace {
 /// Sums of vectors of integers with small factors.
@@ -142,7 +141,7 @@ Value ContractionEmission::zeroSum() {
 
 PatchPlace ContractionEmission::placeOf(Value patch) {
   int64_t height = f.domain[f.firstN() - 2].getValue(), width = f.domain[f.firstN() - 1].getValue();
-  Value ofImage = i.constant(f.patches.down * f.patches.across), across = i.constant(f.patches.across);
+  Value ofImage = i.constant(f.patches.ofImage), across = i.constant(f.patches.across);
   Value image = i.floorDiv(patch, ofImage, true), rest = i.mod(patch, ofImage, true);
   auto along = [&](Value number, int64_t extent) {
     Value next = i.mul(number, i.constant(patchSize)), first = i.min(next, i.constant(extent - patchSize));
@@ -155,15 +154,14 @@ PatchPlace ContractionEmission::placeOf(Value patch) {
 }
 
 /// Where the 6 x 6 pixels of a patch are, in its lines, by what the loops over k outside of the window are at.
-std::function<SmallVector<Value>(SmallVector<Value>)> ContractionEmission::pixelsOf(const ContractionTask &task,
-                                                                                    Value row) {
+RowAddresses ContractionEmission::pixelsOf(const ContractionTask &task, Value row) {
   SmallVector<RowAddresses> lines;
   for (int64_t line = 0; line < patchSize; ++line) {
     Value first = i.add(row, i.mul(i.constant(line), value(f.domain[f.firstN() - 1])));
     lines.push_back(rowAddresses(task, RowClass{.height = patchSize}, first));
   }
-  return [=, this](SmallVector<Value> outer) {
-    SmallVector<Value> pixels;
+  return [=, this](ValueRange outside) {
+    SmallVector<Value> pixels, outer(outside);
     for (int64_t line = 0; line < patchSide; ++line) {
       int64_t lineTap = std::min(line, patchTaps - 1);
       outer.push_back(i.constant(lineTap));
@@ -184,7 +182,7 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
   Terms terms{e};
   int64_t step = std::min<int64_t>(e.level.lanesOf(16), patchChannels);
   loop(i.constant(0), task.rows, 1, [&](Value local) {
-    auto addresses = pixelsOf(task, placeOf(i.add(task.firstRow, local)).row);
+    RowAddresses addresses = pixelsOf(task, placeOf(i.add(task.firstRow, local)).row);
     Value copy = e.getAddress(patchPixels, wide, i.mul(local, i.constant(f.patches.pitch)));
     SmallVector<Value> outer;
     auto transformTo = [&](Value to) {
@@ -220,24 +218,26 @@ Expr ContractionEmission::termsOfOuter(const KLoop &kLoop) {
   return (kLoop.bStride * f.group).floorDiv(patchTaps * patchTaps);
 }
 
-/// The terms [lower, upper) of each block of channels.
-void ContractionEmission::forEachPatchBlock(llvm::function_ref<void(Value lower, Value upper)> body) {
+void ContractionEmission::forEachPatchBlock(llvm::function_ref<void(const PatchBlock &block)> body) {
   const PatchCopies &patches = f.patches;
+  bool isWhole = patches.terms % patches.blockTerms == 0;
   loop(i.constant(0), i.constant(patches.blocks), 1, [&](Value block) {
     Value lower = i.mul(block, i.constant(patches.blockTerms));
-    bool isWhole = patches.terms % patches.blockTerms == 0;
-    Value upper = i.add(lower, i.constant(patches.blockTerms));
-    body(lower, isWhole ? upper : i.min(upper, i.constant(patches.terms)));
+    Value terms = i.constant(patches.blockTerms);
+    if (!isWhole)
+      terms = i.min(terms, i.sub(i.constant(patches.terms), lower));
+    body({lower, i.floorDiv(terms, i.constant(f.group), true)});
   });
 }
 
-/// Of the groups from `lower` on, [point][word][16].
-void ContractionEmission::transformWeights(const ContractionTask &task, Value panel, Value lower, Value groups) {
+/// Of the block, [point][word][16].
+void ContractionEmission::transformWeights(const ContractionTask &task, Value panel, const PatchBlock &block) {
   Terms terms{e};
+  Value lower = i.floorDiv(block.lower, i.constant(f.group), true);
   Value width = i.constant(panelWidth), inner = value(f.kLoops.back().extent);
   Value ofPanel = i.mul(i.floorDiv(k, i.constant(f.group), true), width);
   Value from = e.getAddress(e.getPointer(f.rhs.buffer), accumulator, i.mul(panel, ofPanel));
-  loop(i.constant(0), groups, 1, [&](Value local) {
+  loop(i.constant(0), block.groups, 1, [&](Value local) {
     Value group = i.add(lower, local), outer = i.floorDiv(group, inner, true);
     Value source = i.add(i.mul(i.mul(outer, i.constant(patchTaps * patchTaps)), inner), i.mod(group, inner, true));
     for (int64_t tap = 0; tap < patchTaps * patchTaps; ++tap) {
@@ -266,14 +266,14 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
 }
 
 /// The products of `height` patches at a point, from the task's patch `first` on.
-void ContractionEmission::multiplyPatches(const PatchBlock &block, Value point, Value first, int64_t height) {
+void ContractionEmission::multiplyTile(const PatchBlock &block, Value point, Value first, int64_t height) {
   Type wide = e.builder.getI16Type();
   const PatchCopies &patches = f.patches;
   TileOperands operands{.accumulator = accumulator, .aElement = wide, .bElement = accumulator, .group = termsOfWord};
   operands.panelStride = i.constant(patches.weightPitch);
   operands.panels = e.getAddress(patchWeights, accumulator, i.mul(point, operands.panelStride));
   operands.loops.push_back({.lower = i.constant(0),
-                            .upper = block.words,
+                            .upper = i.mul(block.groups, i.constant(wordsOfGroup)),
                             .aStride = i.constant(termsOfWord),
                             .bStride = i.constant(panelWidth)});
   Value ofPoint = i.add(i.mul(point, i.constant(patches.terms)), block.lower);
@@ -309,7 +309,7 @@ void ContractionEmission::multiplyPatches(const ContractionTask &task, const Pat
       Value offset = i.select(isPart, larger, i.constant(0));
       Value upper = i.select(isPart, tiles, i.select(isLarger, larger, i.constant(0)));
       loop(offset, upper, 1,
-           [&](Value tile) { multiplyPatches(block, point, i.add(i.mul(tile, i.constant(height)), offset), height); });
+           [&](Value tile) { multiplyTile(block, point, i.add(i.mul(tile, i.constant(height)), offset), height); });
     }
   });
 }
@@ -345,7 +345,7 @@ void ContractionEmission::addToOutputs(const ContractionTask &task) {
             accumulator, lanes, e.getAddress(products, accumulator, i.constant(point * panelWidth + vector.column))));
       for (auto [output, sum] : llvm::enumerate(alongBoth(points, patchSide, transform))) {
         sum = arith::MulIOp::create(e.builder, e.loc, sum, terms.splat(sum, int64_t(inverseOfNine)));
-        sum = arith::ShRSIOp::create(e.builder, e.loc, sum, terms.splat(sum, bitsOfPatch));
+        sum = arith::ShRSIOp::create(e.builder, e.loc, sum, terms.splat(sum, patchBits));
         Value to = outputsOf(local, int64_t(output), vector);
         e.createStore(terms.add(sum, e.createLoad(accumulator, lanes, to)), to);
       }
@@ -370,13 +370,11 @@ void ContractionEmission::finishPatches(const ContractionTask &task, Value panel
 }
 
 void ContractionEmission::emitPatches(const ContractionTask &task) {
-  Value group = i.constant(f.group);
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
     startOutputs(task, panel);
-    forEachPatchBlock([&](Value lower, Value upper) {
-      Value groups = i.floorDiv(i.sub(upper, lower), group, true);
-      transformWeights(task, panel, i.floorDiv(lower, group, true), groups);
-      multiplyPatches(task, {lower, i.mul(groups, i.constant(wordsOfGroup))});
+    forEachPatchBlock([&](const PatchBlock &block) {
+      transformWeights(task, panel, block);
+      multiplyPatches(task, block);
       addToOutputs(task);
     });
     finishPatches(task, panel);

@@ -209,10 +209,15 @@ static bool paysToCopy(const ContractionForm &form) {
   return !n || !k || runs * ofRun + *k / bytesOfCycle < *k * *n / productsOfCycle;
 }
 
+/// Of an image of outputs.
+static int64_t patchesOf(int64_t height, int64_t width) {
+  return int64_t(llvm::divideCeil(height, patchSize) * llvm::divideCeil(width, patchSize));
+}
+
 /// Whether the sum is over windows of 3 x 3 pixels that lie in memory as their outputs do in the image, and is worth
 /// transforms (CpuContractionPatches.cpp).
 static bool paysInPatches(ContractionForm &form) {
-  constexpr int64_t fewestColumns = 32, fewestRows = 24; // of a task's, which transforms pixels and weights
+  constexpr int64_t fewestColumns = 32, fewestPatches = 2; // of a task's, which transforms pixels and weights
   constexpr int64_t outputsOfCost = 10; // outputs whose products of bytes take as long as a patch, nearly
   if (!form.multipliesBytes() || !form.lhs.readsMemory() || form.rhs.isPacked() || !form.batch.isConstant(1) ||
       form.mDims < 2 || form.nDims != 1 || form.kLoops.size() < 3)
@@ -224,13 +229,13 @@ static bool paysInPatches(ContractionForm &form) {
   if (!width || !height || !n || !k || !channels || !form.domain[column].isConstant(patchTaps) ||
       !form.domain[line].isConstant(patchTaps))
     return false;
-  auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
-  int64_t rows = m && blocks ? *m / *blocks : m ? 0 : form.rowUnit();
   bool isRagged = *n % panelWidth || *channels * form.group % patchChannels;
-  if (isRagged || *n < fewestColumns || rows < fewestRows || std::min(*width, *height) < patchSize)
+  if (isRagged || *n < fewestColumns || std::min(*width, *height) < patchSize)
     return false;
-  if (llvm::divideCeil(*height, patchSize) * llvm::divideCeil(*width, patchSize) * outputsOfCost >
-      uint64_t(*height * *width))
+  int64_t image = *height * *width, patches = patchesOf(*height, *width);
+  auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
+  int64_t ofTask = m && blocks ? *m / image * patches / *blocks : m ? 0 : patches;
+  if (ofTask < fewestPatches || patches * outputsOfCost > image)
     return false;
   return llvm::all_of(form.lhs.movedExprs(), [&](Expr expr) {
     auto isSame = [&](int64_t output, int64_t tap) {
@@ -321,20 +326,22 @@ static void layOutPatches(ContractionForm &form, ScratchLayout &layout) {
   int64_t height = form.domain[form.firstN() - 2].getValue(), width = form.domain[form.firstN() - 1].getValue();
   int64_t bytes = form.accumulatorBytes();
   auto constant = [&](int64_t x) { return Expr::constant(context, x); };
-  patches.down = llvm::divideCeil(height, patchSize);
   patches.across = llvm::divideCeil(width, patchSize);
-  int64_t ofImage = patches.down * patches.across;
-  patches.count = form.m.floorDiv(height * width) * ofImage;
+  patches.ofImage = patchesOf(height, width);
+  patches.count = form.m.floorDiv(height * width) * patches.ofImage;
   patches.terms = form.k.getValue() / (patchTaps * patchTaps);
   int64_t parts = llvm::divideCeil(patches.terms, mostPatchTerms);
   patches.blockTerms = llvm::alignTo(llvm::divideCeil(patches.terms, parts), patchChannels);
   patches.blocks = llvm::divideCeil(patches.terms, patches.blockTerms);
-  // Patches and points are an odd number of lines apart: they do not meet in the same sets of the first-level cache.
-  patches.pitch = llvm::alignTo(patches.terms * patchPoints, lineBytes) + lineBytes / 2;
+  // Patches' pixels and points' weights are an odd number of lines apart: not in the same sets of the first-level
+  // cache.
+  constexpr int64_t termsOfLine = lineBytes / 2;
+  patches.pitch = llvm::alignTo(patches.terms * patchPoints, 2 * termsOfLine) + termsOfLine;
   patches.weightPitch = patches.blockTerms / 2 * panelWidth + lineBytes / bytes;
   int64_t resultBytes = (patchPoints + patchOutputs) * panelWidth * bytes;
   Expr most = planBlocksOfCopies(
-      form, {.bytes = 2 * patches.pitch + resultBytes, .ofTransform = 2, .across = ofImage, .rows = height * width});
+      form,
+      {.bytes = 2 * patches.pitch + resultBytes, .ofTransform = 2, .across = patches.ofImage, .rows = height * width});
   patches.pixelsAt = layout.add(most * patches.pitch, 2);
   patches.weightsAt = layout.add(constant(patchPoints * patches.weightPitch), bytes);
   patches.productsAt = layout.add(most * (patchPoints * panelWidth), bytes);

@@ -268,18 +268,18 @@ class QuantizedTest(unittest.TestCase):
                 grouped = True if name in ("wide", "stem") else None  # other weights are tiny
                 self.check(graph.model([("x", np.uint8, shape)], y, np.int32), [{"x": bytes_of(rng, np.uint8, dims)}], grouped=grouped)
 
-    # Windows of three pixels along the innermost dim, of which four outputs are computed at once where no instruction
-    # multiplies bytes: window, extents, attributes. The last two are none.
+    # Windows of 3 x 3 pixels, of which 4 x 4 outputs are computed at once where no instruction multiplies four bytes
+    # ("square", "shared", "bare", "apart", "space"), and such as are not: window, extents, attributes.
     THREES = {
         "square": ([3, 3], [12, 12], dict(pads=[1, 1, 1, 1])),
         "shared": ([3, 3], [13, 7], dict(pads=[1, 1, 1, 1])),
         "bare": ([3, 3], [11, 17], {}),
+        "apart": ([3, 3], [24, 23], dict(pads=[2, 2, 2, 2], strides=[2, 2], dilations=[2, 2])),
+        "space": ([3, 3, 3], [5, 6, 8], dict(pads=[1, 1, 1, 1, 1, 1])),
         "uneven": ([3, 3], [10, 12], dict(pads=[0, 2, 1, 1])),
         "row": ([1, 3], [9, 16], dict(pads=[0, 1, 0, 1])),
         "tall": ([5, 3], [12, 11], dict(pads=[2, 1, 2, 1], strides=[2, 1])),
-        "apart": ([3, 3], [24, 23], dict(pads=[2, 2, 2, 2], strides=[2, 2], dilations=[2, 2])),
         "line": ([3], [97], dict(pads=[1, 1])),
-        "space": ([3, 3, 3], [5, 6, 8], dict(pads=[1, 1, 1, 1, 1, 1])),
         "narrow": ([3, 3], [40, 3], dict(pads=[1, 1, 1, 1])),
         "strides": ([3, 3], [25, 25], dict(strides=[2, 2])),
     }

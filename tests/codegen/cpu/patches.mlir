@@ -1,9 +1,10 @@
-// Windows of three bytes give four outputs of six products where no instruction multiplies bytes: pixels become points by
-// shifts and additions, and a multiplication by the inverse of 3 stands behind the products. Where one multiplies them
-// they are taken as they are.
+// Windows of 3 x 3 bytes give 4 x 4 outputs of 36 products where no instruction multiplies four bytes: pixels become
+// points by shifts and additions, and a multiplication by the inverse of 9 stands behind the products. Where one
+// multiplies them they are taken as they are.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=asm | FileCheck %s --check-prefix=V3
 // RUN: ptc-kernel %s --level=x86-64-v4-vnni-bf16 --emit=asm | FileCheck %s --check-prefix=VNNI
 
+// V3: .long 954437177
 // V3-LABEL: image:
 // V3: vpmovzxbw
 // V3: vpsllw
