@@ -104,9 +104,8 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
     if (tasks >= wantedTasks || work * batch / double(tasks) < 2 * taskWork)
       return blocks;
     int64_t rows = m / blocks.m, width = panels / blocks.n;
-    int64_t fewest = isSmall || form.behind.hasAllColumns ? fewestOfSmall
-                     : form.multipliesBytes()             ? fewestOfBytes
-                                                          : fewestCut;
+    bool ofBytes = form.multipliesBytes(), cutsFew = isSmall || form.behind.hasAllColumns;
+    int64_t fewest = cutsFew ? (ofBytes ? 2 * fewestCopied : fewestOfSmall) : ofBytes ? fewestOfBytes : fewestCut;
     bool isFlat = packsBlocks && rows <= width * panelWidth;
     int64_t least = isFlat ? std::max<int64_t>(2, form.behind.panelUnit) : narrowest;
     bool canM = rows >= (packsBlocks && blocks.n > 1 ? 2 * fewest : fewest), canN = width >= 2 * least;
@@ -214,11 +213,18 @@ static int64_t patchesOf(int64_t height, int64_t width) {
   return int64_t(llvm::divideCeil(height, patchSize) * llvm::divideCeil(width, patchSize));
 }
 
+/// Whether instructions for a panel of so many patches of a task, with 256-bit vectors, are fewer than for as many
+/// outputs by bytes in pairs.
+static bool areFewerInPatches(double patches, double outputs, double terms, double panels) {
+  constexpr double ofProducts = 108, ofResults = 900, ofPixels = 31, ofWeights = 138, ofPairs = 14.6;
+  double inPatches = patches * (terms * (ofProducts + ofPixels / panels) + ofResults) + terms * ofWeights;
+  return inPatches < 0.9 * ofPairs * terms * outputs;
+}
+
 /// Whether the sum is over windows of 3 x 3 pixels that lie in memory as their outputs do in the image, and is worth
 /// transforms (CpuContractionPatches.cpp).
 static bool paysInPatches(ContractionForm &form) {
-  constexpr int64_t fewestColumns = 32, fewestPatches = 2; // of a task's, which transforms pixels and weights
-  constexpr int64_t outputsOfCost = 10; // outputs whose products of bytes take as long as a patch, nearly
+  constexpr int64_t fewestColumns = 32;
   if (!form.multipliesBytes() || !form.lhs.readsMemory() || form.rhs.isPacked() || !form.batch.isConstant(1) ||
       form.mDims < 2 || form.nDims != 1 || form.kLoops.size() < 3)
     return false;
@@ -232,10 +238,18 @@ static bool paysInPatches(ContractionForm &form) {
   bool isRagged = *n % panelWidth || *channels * form.group % patchChannels;
   if (isRagged || *n < fewestColumns || std::min(*width, *height) < patchSize)
     return false;
-  int64_t image = *height * *width, patches = patchesOf(*height, *width);
-  auto m = form.m.asConstant(), blocks = form.blocks.m.asConstant();
-  int64_t ofTask = m && blocks ? *m / image * patches / *blocks : m ? 0 : patches;
-  if (ofTask < fewestPatches || patches * outputsOfCost > image)
+  int64_t panelCount = *n / panelWidth;
+  double image = double(*height * *width), patches = double(patchesOf(*height, *width)), images = 1;
+  if (auto m = form.m.asConstant()) {
+    auto blocksOfRows = form.blocks.m.asConstant(), blocksOfColumns = form.blocks.n.asConstant();
+    if (!blocksOfRows || !blocksOfColumns)
+      return false;
+    // Tasks stay as many: of fewer blocks of rows and of down to a panel each (takeBlocksOfCopies).
+    int64_t tasks = *blocksOfRows * *blocksOfColumns;
+    images = double(*m) / image / double(std::min<int64_t>(*blocksOfRows, llvm::divideCeil(tasks, panelCount)));
+  }
+  double terms = double(*k) / (patchTaps * patchTaps);
+  if (!areFewerInPatches(images * patches, images * image, terms, double(panelCount)))
     return false;
   return llvm::all_of(form.lhs.movedExprs(), [&](Expr expr) {
     auto isSame = [&](int64_t output, int64_t tap) {
