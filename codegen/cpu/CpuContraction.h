@@ -283,7 +283,8 @@ void layOutStrassen(ContractionForm &form, ScratchLayout &layout);
 std::optional<int64_t> stepInPlace(const ContractionForm &form);
 
 /// Along each dim, outputs that are computed together, the window's pixels, points; those of both; channels that one
-/// vector may have. An output is found with so many bits more than it has: so many terms its sum may have.
+/// vector may have; bits by which an output is found shifted to the left, and the most terms whose sum has room for
+/// them.
 inline constexpr int64_t patchSize = 4, patchTaps = 3, patchSide = patchSize + patchTaps - 1;
 inline constexpr int64_t patchOutputs = patchSize * patchSize, patchPoints = patchSide * patchSide, patchChannels = 16;
 inline constexpr int64_t patchBits = 6;

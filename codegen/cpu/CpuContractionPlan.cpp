@@ -266,8 +266,8 @@ bool cpu::ownsTasks(const ContractionForm &form) {
 }
 
 namespace {
-/// Rows of A that are copied, or patches, of which there are `across` in so many rows: how many bytes one's copy has,
-/// and of how many the products take as long as taking the columns apart.
+/// Rows of A that are copied, or patches, of which there are `across` in so many rows: how many bytes the copy of one
+/// has, with what a task holds of its results, and of how many the products take as long as taking the columns apart.
 struct RowsOfCopies {
   int64_t bytes, ofTransform, across = 1, rows = 1;
 };

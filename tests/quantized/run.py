@@ -268,8 +268,8 @@ class QuantizedTest(unittest.TestCase):
                 grouped = True if name in ("wide", "stem") else None  # other weights are tiny
                 self.check(graph.model([("x", np.uint8, shape)], y, np.int32), [{"x": bytes_of(rng, np.uint8, dims)}], grouped=grouped)
 
-    # Windows of 3 x 3 pixels, of which 4 x 4 outputs are computed at once where no instruction multiplies four bytes
-    # ("square", "shared", "bare", "apart", "space"), and such as are not: window, extents, attributes.
+    # Windows of 3 x 3 pixels, of which 4 x 4 outputs may be computed at once where no instruction multiplies four
+    # bytes ("square", "shared", "bare", "apart", "space"), and such as never are: window, extents, attributes.
     THREES = {
         "square": ([3, 3], [12, 12], dict(pads=[1, 1, 1, 1])),
         "shared": ([3, 3], [13, 7], dict(pads=[1, 1, 1, 1])),
