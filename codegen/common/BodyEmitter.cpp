@@ -27,6 +27,7 @@
 #include "codegen/common/LaneConditions.h"
 #include "codegen/common/Strides.h"
 #include "ir/expr/DimName.h"
+#include "ir/loop/Softmax.h"
 #include "ir/loop/ToldNumbers.h"
 #include "ir/loop/UnsignedStores.h"
 #include "ir/loop/WrappedIndices.h"
@@ -338,7 +339,7 @@ void BodyEmitter::emitElementwise(Operation *op) {
       Operation::create(e.loc, op->getName(), TypeRange{type}, operands,
                         NamedAttrList(op->getDiscardableAttrDictionary()), op->getPropertiesStorage(), BlockRange{}, 0);
   e.builder.insert(clone);
-  if (e.notPositive.contains(op))
+  if (e.flushesDenormals && op->hasAttr(loop::notPositiveAttr))
     clone->setAttr(notPositiveAttr, e.builder.getUnitAttr());
   // LLVM may contract a product and a sum into one rounding, unless each is to be rounded, and nothing else.
   // Conversions say themselves whether a pair may be left out.

@@ -164,7 +164,7 @@ void expandElementaryFunctions(Operation *root, const ElementaryOptions &options
   expandNarrowFunctions(root, options);
   if (options.joinsSigmoids)
     joinSigmoids(root, options);
-  if (options.multipliesByReciprocals)
+  if (options.multipliesByReciprocals || options.multipliesByInverseSums)
     multiplyByReciprocals(root, options);
   if (options.dividesByFloats)
     expandIntegerDivisions(root, options);

@@ -40,6 +40,8 @@ struct ElementaryOptions {
   bool convertsThrough32 = false;
   /// Vectors are divided by what a loop does not change in three operations (SharedDivisors.cpp).
   bool multipliesByReciprocals = false;
+  /// Quotients of a softmax (ir/loop/Softmax.h) are products with the inverse of its sum, within 1.5 ulp.
+  bool multipliesByInverseSums = false;
 };
 
 /// Of a math.exp2 or math.exp: its operand is not above 0, or NaN, and results below the smallest normal number may be

@@ -54,8 +54,8 @@ public:
   mlir::Location loc;
   InvariantBuilder invariants; // hoisted, deduplicated i64 and vector arithmetic
 
-  /// Exponentials of the kernel's bodies that get notPositiveAttr (ElementaryFunctions.h).
-  llvm::SmallPtrSet<mlir::Operation *, 4> notPositive;
+  /// While the kernel runs denormal results are 0.
+  bool flushesDenormals = false;
 
   /// Tells the ranges of d0, d1, ...: call it before a node's expressions are emitted.
   void setDomain(llvm::ArrayRef<Expr> domain);

@@ -14,11 +14,14 @@
 // Where a loop computes much else for each quotient, its division runs beside that, for nothing, and behind a loop
 // (in the epilogue of a product's tile) there are too few to matter.
 //
-// Refused: vectors of 256 bits, whose division takes half as long (measured: 1.00 to 1.26 of the time of rows' softmax,
+// A softmax's sum is 1 at least, and x/b within 1.5 ulp of x y, which is taken for it: --fp=contract allows that, too.
+//
+// Refused for others: vectors of 256 bits, whose division takes half as long (measured: 1.00 to 1.26 of the time of rows' softmax,
 // quantisation and norms), and divisors of each lane's own (a softmax over channels: 0.97 to 1.05).
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ElementaryFamilies.h"
+#include "ir/loop/Softmax.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -39,18 +42,22 @@ static constexpr unsigned ofFunction = 12;     // operations
 namespace {
 /// What a quotient needs of its divisor.
 struct Divisor {
-  Value scale, scaled, reciprocal;
+  Value scale, scaled, reciprocal; // of a softmax's sum the last alone
 };
 using Divisors = llvm::MapVector<std::pair<Value, Type>, Divisor>;
 } // namespace
 
-/// The scalar, or the constant vector, that all lanes are divided by; null where each has its own.
-static Value getSource(Value divisor) {
+static bool isOfSoftmax(arith::DivFOp quotient) { return quotient->hasAttr(loop::ofSoftmaxAttr); }
+
+/// The scalar, or the constant vector, that all lanes are divided by; null where each has its own, but for a softmax's.
+static Value getSource(arith::DivFOp quotient) {
+  Value divisor = quotient.getRhs();
   DenseElementsAttr constant;
   if (matchPattern(divisor, m_Constant(&constant)))
     return constant.isSplat() ? divisor : Value();
   auto broadcast = divisor.getDefiningOp<vector::BroadcastOp>();
-  return broadcast && !isa<VectorType>(broadcast.getSource().getType()) ? broadcast.getSource() : Value();
+  bool isSplat = broadcast && !isa<VectorType>(broadcast.getSource().getType());
+  return isSplat ? broadcast.getSource() : isOfSoftmax(quotient) ? divisor : Value();
 }
 
 static bool isKnownBefore(LoopLikeOpInterface loop, Value value) {
@@ -64,7 +71,7 @@ static bool isPowerOfTwo(Value value) {
 }
 
 static bool isShared(arith::DivFOp quotient) {
-  Value source = getSource(quotient.getRhs());
+  Value source = getSource(quotient);
   if (!source || isPowerOfTwo(source))
     return false;
   if (llvm::any_of(*quotient->getBlock(), llvm::IsaPred<LoopLikeOpInterface>))
@@ -98,24 +105,28 @@ static unsigned countOperations(Block &block) {
   return operations / std::max(divisions, 1u);
 }
 
-static Divisor makeDivisor(Value source, Type type, const ElementaryOptions &options) {
+static Divisor makeDivisor(Value source, Type type, bool isSum, const ElementaryOptions &options) {
   ImplicitLocOpBuilder b(source.getLoc(), source.getContext());
   b.setInsertionPointAfterValue(source);
   Emitter e(b, source.getType(), options);
+  auto spread = [&](Num part) {
+    return part.v.getType() == type ? part.v : vector::BroadcastOp::create(b, type, part.v).getResult();
+  };
   Num divisor = e.num(source), one = e.num(1.0);
+  if (isSum)
+    return {.reciprocal = spread(one / divisor)};
   double power = e.pick(0x1p64, 0x1p500);
   Num scale = select(abs(divisor) < 1 / power, e.num(power), one), scaled = divisor * scale;
-  Value parts[] = {scale.v, scaled.v, (one / scaled).v};
-  for (Value &part : parts)
-    if (part.getType() != type)
-      part = vector::BroadcastOp::create(b, type, part);
-  return {.scale = parts[0], .scaled = parts[1], .reciprocal = parts[2]};
+  return {.scale = spread(scale), .scaled = spread(scaled), .reciprocal = spread(one / scaled)};
 }
 
 static Value emitQuotient(arith::DivFOp op, const Divisor &divisor, const ElementaryOptions &options) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Emitter e(b, op.getType(), options);
-  Num x = e.num(op.getLhs()) * e.num(divisor.scale), reciprocal = e.num(divisor.reciprocal);
+  Num reciprocal = e.num(divisor.reciprocal);
+  if (!divisor.scale)
+    return (e.num(op.getLhs()) * reciprocal).v;
+  Num x = e.num(op.getLhs()) * e.num(divisor.scale);
   Num first = x * reciprocal;
   Num rest = fma(-first, e.num(divisor.scaled), x);
   Num quotient = fma(rest, reciprocal, first);
@@ -126,21 +137,28 @@ void multiplyByReciprocals(Operation *root, const ElementaryOptions &options) {
   SmallVector<arith::DivFOp> quotients;
   root->walk([&](arith::DivFOp quotient) {
     auto type = dyn_cast<VectorType>(quotient.getType());
-    bool isWide = type && type.getNumElements() * type.getElementTypeBitWidth() >= fewestBits;
-    if (isWide && (type.getElementType().isF32() || type.getElementType().isF64()) && isShared(quotient))
+    if (!type || !(type.getElementType().isF32() || type.getElementType().isF64()))
+      return;
+    bool isWide = type.getNumElements() * type.getElementTypeBitWidth() >= fewestBits;
+    if ((isOfSoftmax(quotient) ? options.multipliesByInverseSums : options.multipliesByReciprocals && isWide) &&
+        isShared(quotient))
       quotients.push_back(quotient);
   });
   llvm::DenseMap<Block *, unsigned> operations;
   for (arith::DivFOp quotient : quotients)
     if (Block *block = quotient->getBlock(); !operations.contains(block))
       operations[block] = countOperations(*block);
-  llvm::erase_if(quotients, [&](arith::DivFOp quotient) { return operations[quotient->getBlock()] > mostOperations; });
-  Divisors divisors;
+  llvm::erase_if(quotients, [&](arith::DivFOp quotient) {
+    return !isOfSoftmax(quotient) && operations[quotient->getBlock()] > mostOperations;
+  });
+  Divisors divisors, sums;
   for (arith::DivFOp quotient : quotients) {
-    Value source = getSource(quotient.getRhs());
-    auto [entry, isNew] = divisors.insert({{source, quotient.getType()}, {}});
+    Value source = getSource(quotient);
+    Type type = quotient.getType();
+    bool isSum = isOfSoftmax(quotient);
+    auto [entry, isNew] = (isSum ? sums : divisors).insert({{source, type}, {}});
     if (isNew)
-      entry->second = makeDivisor(source, quotient.getType(), options);
+      entry->second = makeDivisor(source, type, isSum, options);
     quotient.replaceAllUsesWith(emitQuotient(quotient, entry->second, options));
     quotient.erase();
   }

@@ -568,8 +568,7 @@ LogicalResult ModuleBuilder::addFunction(loop::KernelOp kernel, StringRef name, 
   Value floatMode = flushes ? LLVM::AllocaOp::create(builder, loc, ptr, i32, one).getResult() : Value();
   if (flushes) {
     setFlushDenormals(builder, loc, level, floatMode, true);
-    if (!level.loadFloatMode().empty()) // else denormal results are kept
-      emitter.notPositive.insert_range(findExponentialsOfSoftmax(kernel));
+    emitter.flushesDenormals = !level.loadFloatMode().empty();
   }
   auto runBehind = [&](Value begin, Value end) {
     InvariantBuilder &in = emitter.invariants;
@@ -654,6 +653,7 @@ void ModuleBuilder::expand(LLVM::LLVMFuncOp function) {
   options.x86Scalef = level.hasScalef;
   options.joinsSigmoids = options.dividesByFloats = true;
   options.convertsThrough32 = llvm::Triple(level.triple).isX86() && !level.hasScalef;
+  options.multipliesByInverseSums = code.contracts;
   options.multipliesByReciprocals = level.hasFma && level.vectorBits >= 512 && code.contracts;
   codegen::expandElementaryFunctions(function, options);
   codegen::expandNarrowFloatConversions(function);

@@ -82,15 +82,6 @@ static bool isSumOfSoftmax(Value value) {
   return ofMax && sum->getParentOp()->getAttrDictionary() == ofMax->getAttrDictionary();
 }
 
-SmallVector<Operation *> cpu::findExponentialsOfSoftmax(loop::KernelOp kernel) {
-  SmallVector<Operation *> found;
-  kernel->walk([&](math::ExpOp exp) {
-    if (getMaximumOf(exp))
-      found.push_back(exp);
-  });
-  return found;
-}
-
 /// Such a constant, a sum with one (the epsilon of a norm), or the root of that; a softmax's sum.
 static bool isAwayFromZero(Value value) {
   if (isSumOfSoftmax(value))

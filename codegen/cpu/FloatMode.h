@@ -17,9 +17,6 @@ namespace ptc::cpu {
 /// and no function in it tells them from 0 (a logarithm, a root, a quotient by one, a comparison with 0).
 bool mayFlushDenormals(loop::KernelOp kernel);
 
-/// The exponentials of a softmax, of x - max x over a row: none is of a number above 0.
-llvm::SmallVector<mlir::Operation *> findExponentialsOfSoftmax(loop::KernelOp kernel);
-
 /// What the calling thread does with denormal numbers from here on; `word` is room for an i32. Sums and products that
 /// the compiler moves across are computed in either mode.
 void setFlushDenormals(mlir::OpBuilder &builder, mlir::Location loc, const CpuLevel &level, mlir::Value word,

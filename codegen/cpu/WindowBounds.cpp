@@ -16,6 +16,7 @@
 #include "ir/expr/DimName.h"
 #include "ir/loop/ToldNumbers.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace ptc;
@@ -126,6 +127,12 @@ static bool isWindowed(loop::LoadOp load, int64_t dim, int64_t firstReduced, int
   return step && index.uses(dimName(dim)) && usesDims(index, firstReduced, rank);
 }
 
+/// Whether outputs that are `apart` elements apart, so many of them, read some of the same ones of their windows, whose
+/// elements are `step` apart: columns of a matrix in two halves do not.
+static bool mayMeet(int64_t apart, int64_t step, std::optional<int64_t> outputs) {
+  return !outputs || step / std::gcd(apart, step) < *outputs;
+}
+
 /// Whether neighbours along the dim read some of the same elements of their windows: all of them, or where windows
 /// overlap, but not in another line of the image. (What a whole window reads once is no reason to run in step.)
 static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, ArrayRef<Expr> domain) {
@@ -144,7 +151,8 @@ static bool isSharedAlong(loop::LoadOp load, int64_t dim, int64_t firstReduced, 
     std::optional<int64_t> own = stepOf(reduced), extent = domain[size_t(reduced)].asConstant();
     if (!step || !own || (*own && !extent))
       return true; // not known
-    if (std::abs(*own) > nearest * std::abs(*step))
+    if (std::abs(*own) > nearest * std::abs(*step) ||
+        (*own && !mayMeet(std::abs(*step), std::abs(*own), domain[size_t(dim)].asConstant())))
       continue; // in another line
     span += std::abs(*own) * std::max<int64_t>(extent.value_or(1) - 1, 0);
   }
@@ -198,7 +206,8 @@ bool cpu::windowsOverlap(loop::ReductionOp op, int64_t kept, int64_t reduced, bo
     };
     int64_t apart = stepOf(kept), step = stepOf(reduced);
     bool isShared =
-        apart && step && step <= nearest * apart && (extent - 1) * step >= apart && (!inSteps || step % apart == 0);
+        apart && step && step <= nearest * apart && (extent - 1) * step >= apart &&
+        (!inSteps || step % apart == 0) && mayMeet(apart, step, domain[size_t(kept)].asConstant());
     return isShared ? WalkResult::interrupt() : WalkResult::advance();
   });
   return found.wasInterrupted();

@@ -1,9 +1,12 @@
 //===- LowerPointwise.cpp - pointwise ops and constants --------------------===//
 
+#include "ir/loop/Softmax.h"
 #include "ir/prim/Elements.h"
 #include "ir/prim/WeightAttrs.h"
 #include "lowering/prim_to_loop/FunctionLowering.h"
+#include "lowering/prim_to_loop/NanElsewhere.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -51,6 +54,7 @@ void FunctionLowering::lowerPointwise(Operation *op) {
   result.dims = prim::getDims(op->getResult(0));
   result.elementType = to;
   bool isRounded = op->hasAttr(prim::roundedAttr);
+  bool isNotPositive = isPowerOfDistance(op), isOfSoftmax = isSoftmaxQuotient(op);
   bool isConversion = isa<prim::ConvertOp, prim::BitcastOp>(op), isUnrounded = mayStayWide(op, from, to);
   result.operations += isConversion ? 0 : 1;
   result.element = [=](Body &body, const Index &index) mutable -> Value {
@@ -64,6 +68,10 @@ void FunctionLowering::lowerPointwise(Operation *op) {
     Value scalar = isUnrounded ? x.front() : pointwise.emitScalar(scalars, x);
     if (auto product = scalar.getDefiningOp<arith::MulFOp>(); product && isRounded)
       product->setDiscardableAttr(prim::roundedAttr, body.builder.getUnitAttr());
+    if (auto exp = scalar.getDefiningOp<math::ExpOp>(); exp && isNotPositive)
+      exp->setDiscardableAttr(notPositiveAttr, body.builder.getUnitAttr());
+    if (auto quotient = scalar.getDefiningOp<arith::DivFOp>(); quotient && isOfSoftmax)
+      quotient->setDiscardableAttr(ofSoftmaxAttr, body.builder.getUnitAttr());
     return narrow(body, scalar, to);
   };
   set(op->getResult(0), std::move(result));

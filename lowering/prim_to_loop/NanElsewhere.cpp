@@ -33,8 +33,6 @@ public:
   bool run();
 
 private:
-  bool isRow(ArrayRef<Expr> dims);
-  bool isAligned(Operation *view);
   std::optional<Knowledge> learn(Operation *op);
   Knowledge learnPointwise(Operation *op);
   bool follow(Value value);
@@ -57,8 +55,9 @@ static bool passesNan(Operation *op) {
              prim::MinimumOp, prim::SqrtOp, prim::ExpOp, prim::Exp2Op, prim::LogOp, prim::Log2Op>(op);
 }
 
-bool UseWalk::isRow(ArrayRef<Expr> dims) {
-  SmallVector<Expr> full = prim::getDims(x), without;
+/// Whether these are the dims of the rows of x that the extreme is over.
+static bool isRow(prim::ReduceOp extreme, ArrayRef<Expr> dims) {
+  SmallVector<Expr> full = prim::getDims(extreme.getX()), without;
   bool hasOnes = dims.size() == full.size();
   for (auto [axis, dim] : llvm::enumerate(full)) {
     bool isReduced = llvm::is_contained(extreme.getAxes(), int64_t(axis));
@@ -70,13 +69,14 @@ bool UseWalk::isRow(ArrayRef<Expr> dims) {
 }
 
 /// The view shows a row as a row, or each element of a row in all of its columns.
-bool UseWalk::isAligned(Operation *view) {
+static bool isAligned(prim::ReduceOp extreme, Operation *view) {
+  Value x = extreme.getX();
   SmallVector<Expr> from = prim::getDims(view->getOperand(0)), to = prim::getDims(view->getResult(0));
-  if (!isRow(from))
+  if (!isRow(extreme, from))
     return false;
   auto broadcast = dyn_cast<prim::BroadcastOp>(view);
   if (!broadcast)
-    return isRow(to);
+    return isRow(extreme, to);
   SmallVector<int64_t> axes = llvm::to_vector(llvm::seq<int64_t>(prim::getRank(x)));
   if (from.size() < axes.size())
     llvm::erase_if(axes, [&](int64_t axis) { return llvm::is_contained(extreme.getAxes(), axis); });
@@ -103,7 +103,7 @@ std::optional<Knowledge> UseWalk::learn(Operation *op) {
     return std::nullopt;
   if (isa<prim::PointwiseOpInterface>(op))
     return learnPointwise(op);
-  if (isa<prim::BroadcastOp, prim::ReshapeOp>(op) && isAligned(op)) {
+  if (isa<prim::BroadcastOp, prim::ReshapeOp>(op) && isAligned(extreme, op)) {
     Knowledge own = known.lookup(op->getOperand(0));
     return Knowledge{.isTainted = own.isTainted, .isNanRow = own.isNanRow};
   }
@@ -151,4 +151,34 @@ bool UseWalk::run() {
 bool ptc::loop::isNanElsewhere(prim::ReduceOp extreme) {
   bool isExtreme = extreme.getKind() == prim::ReduceKind::Max || extreme.getKind() == prim::ReduceKind::Min;
   return isExtreme && isa<FloatType>(prim::getElementType(extreme.getX())) && UseWalk(extreme).run();
+}
+
+/// The reduction of x whose rows the value shows, each in all of its columns; null: it is none.
+static prim::ReduceOp getReductionOf(Value x, prim::ReduceKind kind, Value value) {
+  SmallVector<Operation *> views;
+  Operation *op = value.getDefiningOp();
+  for (; op && isa<prim::BroadcastOp, prim::ReshapeOp>(op); op = op->getOperand(0).getDefiningOp())
+    views.push_back(op);
+  auto reduction = dyn_cast_or_null<prim::ReduceOp>(op);
+  bool isOfX = reduction && reduction.getKind() == kind && reduction.getX() == x &&
+               llvm::all_of(views, [&](Operation *view) { return isAligned(reduction, view); });
+  return isOfX ? reduction : prim::ReduceOp();
+}
+
+/// Of exp(x - max x).
+static prim::ReduceOp getMaximumOf(Operation *exp) {
+  auto distance = isa_and_present<prim::ExpOp>(exp) ? exp->getOperand(0).getDefiningOp<prim::SubOp>() : prim::SubOp();
+  return distance ? getReductionOf(distance->getOperand(0), prim::ReduceKind::Max, distance->getOperand(1))
+                  : prim::ReduceOp();
+}
+
+bool ptc::loop::isPowerOfDistance(Operation *op) { return bool(getMaximumOf(op)); }
+
+bool ptc::loop::isSoftmaxQuotient(Operation *op) {
+  if (!isa<prim::DivOp>(op))
+    return false;
+  Value exp = op->getOperand(0);
+  prim::ReduceOp max = getMaximumOf(exp.getDefiningOp());
+  prim::ReduceOp sum = max ? getReductionOf(exp, prim::ReduceKind::Sum, op->getOperand(1)) : prim::ReduceOp();
+  return sum && sum.getAxes() == max.getAxes();
 }

@@ -20,7 +20,7 @@ loop.kernel @softmax(%x: !loop.buffer<[n*64] x f32>, %y: !loop.buffer<[n*64] x f
     %0 = loop.load %x[64*d0 + d1] : !loop.buffer<[n*64] x f32>
     %1 = loop.load %max[0] : !loop.buffer<[1] x f32>
     %2 = arith.subf %0, %1 : f32
-    %3 = math.exp %2 : f32
+    %3 = math.exp %2 {loop.not_positive} : f32
     loop.store %3, %exp[d1] : !loop.buffer<[64] x f32>
     %4 = loop.reduce sum %3 : f32
     loop.store %4, %sum[0] : !loop.buffer<[1] x f32>
@@ -83,7 +83,7 @@ loop.kernel @logarithm(%x: !loop.buffer<[n*64] x f32>, %y: !loop.buffer<[n] x f3
     %0 = loop.load %x[64*d0 + d1] : !loop.buffer<[n*64] x f32>
     %1 = loop.load %max[0] : !loop.buffer<[1] x f32>
     %2 = arith.subf %0, %1 : f32
-    %3 = math.exp %2 : f32
+    %3 = math.exp %2 {loop.not_positive} : f32
     %4 = loop.reduce sum %3 : f32
     %5 = math.log %4 : f32
     loop.store %5, %y[d0] : !loop.buffer<[n] x f32>
