@@ -7,7 +7,8 @@
 //
 // 1. In-place reuse. Where a launch reads buffer A for the last time and writes B, and
 //    touches each element of A only before it writes the same element of B (InPlaceReuse.cpp), the two are
-//    one block. Blocks, not buffers, are placed.
+//    one block. Blocks, not buffers, are placed. So it is where B is an output that nothing has touched yet: the block
+//    of A lies in the output's own memory then, and takes none of the arena.
 // 2. Placement. Sizes that are multiples of one product of symbols (of 1 if they are constants, of
 //    `batch` in most models) are placed as if they were constants (PlaceBlocks.cpp), and each such
 //    class of blocks lies behind the other. Where classes live at different times that wastes
@@ -51,7 +52,10 @@ struct MemoryBlock {
   int64_t units = 0;
   int64_t sizeAtHint = 0;
   Expr offset;
+  Value output;       // in whose memory it lies; null: in the arena
   bool grows = false; // no bound of its size is known before the run
+
+  bool isInArena() const { return !buffers.empty() && !grows && !output; }
 };
 
 //===----------------------------------------------------------------------===//
@@ -131,46 +135,95 @@ private:
       unsigned now = times.at(launch);
       llvm::SmallPtrSet<MemoryBlock *, 4> taken;
       for (int64_t written : kernel.getArgumentsWritten()) {
-        auto to = launch.getBuffers()[written].getDefiningOp<BufferOp>();
-        if (!to || blocks[blockOf.at(to)].life.begin != now || blocks[blockOf.at(to)].buffers.size() != 1)
-          continue;
-        tryReuse(launch, kernel, to, written, taken);
+        Value to = launch.getBuffers()[written];
+        if (auto buffer = to.getDefiningOp<BufferOp>()) {
+          if (blocks[blockOf.at(buffer)].life.begin == now && blocks[blockOf.at(buffer)].buffers.size() == 1)
+            tryReuse(launch, kernel, buffer, written, taken);
+        } else if (startsOutput(to, now)) {
+          tryOutput(launch, kernel, to, written, taken);
+        }
       }
     });
   }
 
-  /// `taken`: blocks of operands that results of this launch lie over. There is one result over each: nodes that run
-  /// behind others may read all of them.
+  /// The block of an operand that the launch is the last to read and that its result may lie over. `taken`: blocks that
+  /// other results of this launch lie over. There is one result over each: nodes that run behind others may read all
+  /// of them.
+  MemoryBlock *findSource(LaunchOp launch, KernelOp kernel, unsigned written,
+                          const llvm::SmallPtrSetImpl<MemoryBlock *> &taken,
+                          llvm::function_ref<bool(const MemoryBlock &)> fits) {
+    for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
+      auto from = buffer.getDefiningOp<BufferOp>();
+      // Within one region: a branch that is not taken must not end a life.
+      if (!from || index == written || from->getBlock() != launch->getBlock())
+        continue;
+      MemoryBlock &source = blocks[blockOf.at(from)];
+      if (!taken.contains(&source) && !source.grows && !source.output && source.life.end == times.at(launch) &&
+          fits(source) && llvm::count(launch.getBuffers(), buffer) == 1 &&
+          mayReuse(kernel.getBlock().getArgument(index), kernel.getBlock().getArgument(written)))
+        return &source;
+    }
+    return nullptr;
+  }
+
   void tryReuse(LaunchOp launch, KernelOp kernel, BufferOp to, unsigned written,
                 llvm::SmallPtrSetImpl<MemoryBlock *> &taken) {
     MemoryBlock &target = blocks[blockOf.at(to)];
-    for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
-      auto from = buffer.getDefiningOp<BufferOp>();
-      if (!from || from == to || index == written)
-        continue;
-      MemoryBlock &source = blocks[blockOf.at(from)];
-      // Within one region: a branch that is not taken must not end a life.
-      if (&source == &target || taken.contains(&source) || source.grows || target.grows ||
-          source.life.end != target.life.begin || source.size != target.size || from->getBlock() != to->getBlock() ||
-          launch->getBlock() != from->getBlock())
-        continue;
-      if (llvm::count(launch.getBuffers(), buffer) != 1 ||
-          !mayReuse(kernel.getBlock().getArgument(index), kernel.getBlock().getArgument(written)))
-        continue;
-      taken.insert(&source);
-      source.buffers.push_back(to);
-      source.life.end = target.life.end;
-      target.buffers.clear();
-      blockOf[to] = blockOf[from];
+    if (target.grows || to->getBlock() != launch->getBlock())
       return;
-    }
+    MemoryBlock *source = findSource(launch, kernel, written, taken, [&](const MemoryBlock &source) {
+      return &source != &target && source.size == target.size;
+    });
+    if (!source)
+      return;
+    taken.insert(source);
+    source->buffers.push_back(to);
+    source->life.end = target.life.end;
+    target.buffers.clear();
+    blockOf[to] = unsigned(source - blocks.data());
+  }
+
+  void tryOutput(LaunchOp launch, KernelOp kernel, Value to, unsigned written,
+                 llvm::SmallPtrSetImpl<MemoryBlock *> &taken) {
+    MemoryBlock *source = findSource(launch, kernel, written, taken, [&](const MemoryBlock &source) {
+      return llvm::all_of(source.buffers, [&](BufferOp buffer) {
+        return buffer.getResult().getType() == to.getType() && isUsedByLaunches(buffer.getResult());
+      });
+    });
+    if (!source)
+      return;
+    taken.insert(source);
+    source->output = to;
+  }
+
+  /// Whether launches alone use the buffer, by way of views, too.
+  static bool isUsedByLaunches(Value buffer) {
+    return llvm::all_of(buffer.getUsers(), [](Operation *user) {
+      return isa<LaunchOp>(user) || (isa<FlattenOp, PartOp>(user) && isUsedByLaunches(user->getResult(0)));
+    });
+  }
+
+  /// Whether the buffer shows an output, or a part of one, that nothing touches before. It is no input besides, and its
+  /// size is known from the start.
+  bool startsOutput(Value buffer, unsigned now) {
+    auto outputs = program.getOutputArgs();
+    auto *output = llvm::find(outputs, skipViews(buffer));
+    if (output == outputs.end() || !isUsedByLaunches(*output))
+      return false;
+    ArrayRef<int64_t> aliases = program.getAliases();
+    for (size_t pair = 0; pair < aliases.size(); pair += 2)
+      if (aliases[pair + 1] == output - outputs.begin())
+        return false;
+    return llvm::none_of(cast<BufferType>(output->getType()).getShape(),
+                         [&](Expr dim) { return boundSymbols.uses(dim); }) &&
+           llvm::all_of(getUses(*output), [&](UseSpan use) { return times.at(use.first) >= now; });
   }
 
   void place() {
     SmallVector<MemoryBlock *> order;
     SmallVector<SizedLife> lives;
     for (MemoryBlock &block : blocks)
-      if (!block.buffers.empty() && !block.grows) {
+      if (block.isInArena()) {
         order.push_back(&block);
         lives.push_back({block.life, block.sizeAtHint});
       }
@@ -288,6 +341,12 @@ private:
     for (MemoryBlock &block : blocks)
       for (BufferOp buffer : block.buffers) {
         OpBuilder b(buffer);
+        if (block.output) {
+          moveToFront(block.output.getDefiningOp());
+          buffer.replaceAllUsesWith(block.output);
+          buffer.erase();
+          continue;
+        }
         if (block.grows) {
           b.setInsertionPoint(getFirstUse(buffer, buffer->getBlock()));
           auto grown = GrowOp::create(b, buffer.getLoc(), buffer.getResult().getType(), block.units, block.size);
@@ -314,6 +373,12 @@ private:
           user->moveAfter(shown);
         moveViewsBehind(user);
       }
+  }
+
+  /// A view of an argument, and those that it shows.
+  void moveToFront(Operation *view) {
+    for (; view; view = view->getOperand(0).getDefiningOp())
+      view->moveBefore(&program.getBlock(), program.getBlock().begin());
   }
 
   static void eraseWithViews(Operation *view) {
