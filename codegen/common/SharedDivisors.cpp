@@ -16,8 +16,8 @@
 //
 // A softmax's sum is 1 at least, and x/b within 1.5 ulp of x y, which is taken for it: --fp=contract allows that, too.
 //
-// Refused for others: vectors of 256 bits, whose division takes half as long (measured: 1.00 to 1.26 of the time of rows' softmax,
-// quantisation and norms), and divisors of each lane's own (a softmax over channels: 0.97 to 1.05).
+// Refused for others: vectors of 256 bits, whose division takes half as long (measured: 1.00 to 1.26 of the time of
+// rows' softmax, quantisation and norms), and divisors of each lane's own (a softmax over channels: 0.97 to 1.05).
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ElementaryFamilies.h"

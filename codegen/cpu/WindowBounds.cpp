@@ -205,9 +205,8 @@ bool cpu::windowsOverlap(loop::ReductionOp op, int64_t kept, int64_t reduced, bo
       return step ? std::abs(step.asConstant().value_or(0)) : 0;
     };
     int64_t apart = stepOf(kept), step = stepOf(reduced);
-    bool isShared =
-        apart && step && step <= nearest * apart && (extent - 1) * step >= apart &&
-        (!inSteps || step % apart == 0) && mayMeet(apart, step, domain[size_t(kept)].asConstant());
+    bool isShared = apart && step && step <= nearest * apart && (extent - 1) * step >= apart &&
+                    (!inSteps || step % apart == 0) && mayMeet(apart, step, domain[size_t(kept)].asConstant());
     return isShared ? WalkResult::interrupt() : WalkResult::advance();
   });
   return found.wasInterrupted();

@@ -20,6 +20,7 @@
 //   concat(x, y, z) = concat(concat(x, y), z)      where concat(x, y) is computed anyway
 //   convolution(pad(x)) = convolution(x)           zeros around pixels, with a wider border; weights are finite
 //   window(pad(x)) = window(x)                     likewise, of what a sum or an extremum does not depend on
+//   w x = (x' w')'                                 of a weight by a column: it is read as one stream then
 //
 // A value that was split and joined again is written in place where it is one slice. Where each layer reads all layers
 // before it (dense blocks), each concat is a part of the next, so that all are parts of the last one's memory: of many
@@ -565,6 +566,23 @@ template <typename OpTy> struct PadIsBorder : OpRewritePattern<OpTy> {
   }
 };
 
+struct TurnColumn : OpRewritePattern<MatmulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
+    Value weight = op.getLhs(), column = op.getRhs();
+    SmallVector<Expr> dims = getDims(op.getResult());
+    if (!weight.getDefiningOp<WeightOp>() || dims.size() != 2 || !dims[1].isConstant(1) || dims[0].isConstant(1) ||
+        getRank(column) != 2)
+      return rewriter.notifyMatchFailure(op, "not a weight by a column");
+    Location loc = op.getLoc();
+    auto asRow = getTensorType({dims[1], getDims(column)[0]}, getElementType(column));
+    Value row = ReshapeOp::create(rewriter, loc, asRow, column);
+    Value turned = TransposeOp::create(rewriter, loc, weight, ArrayRef<int64_t>{1, 0});
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), MatmulOp::create(rewriter, loc, row, turned));
+    return success();
+  }
+};
+
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
@@ -572,7 +590,7 @@ struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
                  DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, DivideByPower, ExpandPower, TanhOfSoftplus,
                  DropSelect, DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice,
                  GatherIsSlice, JoinSlices, NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>,
-                 PadIsBorder<WindowReduceOp>>(&getContext());
+                 PadIsBorder<WindowReduceOp>, TurnColumn>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

@@ -32,5 +32,5 @@ loop.program @p(%x: !loop.buffer<[16] x f32, <[0]>> | %y: !loop.buffer<[16] x f3
   loop.launch @copy(%fx, %a) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
   loop.launch @copy(%fx, %b) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
   loop.launch @add(%a, %b, %c) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
-  loop.launch @copy(%c, %fy) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
+  loop.launch @add(%fx, %c, %fy) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
 }

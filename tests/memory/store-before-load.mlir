@@ -1,4 +1,5 @@
-// An output does not take the place of an operand that the body loads after it stores that output.
+// A result does not take the place of an operand that the body loads after it stores that result. (Nothing lies in the
+// outputs' memory: they are written before.)
 // RUN: ptc-opt %s --ptc-plan-memory | FileCheck %s
 
 // CHECK: %[[IN:.*]] = loop.at [[AT:[0-9]+]] {{.*}} : <[16] x f32, <[0]>>
@@ -27,6 +28,8 @@ loop.program @p(%x: !loop.buffer<[16] x f32, <[0]>> | %y: !loop.buffer<[16] x f3
   %fz = loop.flatten %z : <[16] x f32, <[0]>> -> <[16] x f32, <[0]>>
   %a = loop.buffer : <[16] x f32, <[0]>>
   %b = loop.buffer : <[16] x f32, <[0]>>
+  loop.launch @copy(%fx, %fy) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
+  loop.launch @copy(%fx, %fz) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
   loop.launch @copy(%fx, %a) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
   loop.launch @early(%fx, %a, %b, %fy) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>
   loop.launch @copy(%b, %fz) symbols [] : !loop.buffer<[16] x f32, <[0]>>, !loop.buffer<[16] x f32, <[0]>>

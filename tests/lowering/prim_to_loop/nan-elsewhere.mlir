@@ -1,8 +1,11 @@
-// A maximum need not be NaN where all that it enters is NaN anyway.
+// A maximum need not be NaN where all that it enters is NaN anyway. What is known of a softmax's exponentials and
+// quotients is said where they stand.
 // RUN: ptc-opt %s --ptc-lower-prim-to-loop | FileCheck %s
 
 // CHECK-LABEL: loop.program @softmax
 // CHECK:         loop.reduce max %{{.*}} no_nan
+// CHECK:         math.exp %{{.*}} {loop.not_positive}
+// CHECK:         arith.divf %{{.*}} {loop.of_softmax}
 func.func @softmax(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %m = prim.reduce max %x, [1] : tensor<4x8xf32> -> tensor<4xf32>
   %b = prim.broadcast %m, [0] : tensor<4xf32> -> tensor<4x8xf32>
@@ -35,6 +38,8 @@ func.func @logarithm(%x: tensor<4x8x2xf16>, %z: tensor<1x8x1xf16>) -> tensor<1x8
 // The sum is of columns: rows with a NaN have elements that are none.
 // CHECK-LABEL: loop.program @columns
 // CHECK:         loop.reduce max %{{.*}} : f32
+// CHECK:         math.exp %{{.*}} {loop.not_positive}
+// CHECK:         arith.divf %{{[0-9]+}}, %{{[0-9]+}} : f32
 func.func @columns(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   %m = prim.reduce max %x, [1] : tensor<8x8xf32> -> tensor<8xf32>
   %b = prim.broadcast %m, [0] : tensor<8xf32> -> tensor<8x8xf32>
