@@ -14,6 +14,7 @@
 #include "ir/prim/Variants.h"
 #include "llvm/ADT/CachedHashString.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -204,9 +205,11 @@ static void printGraph(raw_ostream &os, loop::ProgramOp program) {
     raw_string_ostream escaped(label);
     printEscapedString(nodesOf(launch.getLoc()), escaped);
     os << "  k" << count << " [label=\"" << launch.getKernel() << "\\n" << label << "\"];\n";
+    SmallSet<unsigned, 8> known; // writers of what it uses: a buffer may be an operand and a result
     for (auto [index, buffer] : llvm::enumerate(launch.getBuffers())) {
       bool isWritten = is_contained(kernel.getArgumentsWritten(), static_cast<int64_t>(index));
-      if (auto from = writer.find(buffer); from != writer.end() && from->second != count)
+      if (auto from = writer.find(buffer);
+          from != writer.end() && from->second != count && known.insert(from->second).second)
         os << "  k" << from->second << " -> k" << count << ";\n";
       if (isWritten)
         writer[buffer] = count;
