@@ -102,6 +102,23 @@ static bool isSameForAll(loop::LoadOp load) {
   return index && count && *index >= 0 && *index < *count;
 }
 
+/// The predicate of b and a that says what this one, no unsigned one, says of a and b.
+static arith::CmpIPredicate swapped(arith::CmpIPredicate predicate) {
+  using Predicate = arith::CmpIPredicate;
+  switch (predicate) {
+  case Predicate::slt:
+    return Predicate::sgt;
+  case Predicate::sle:
+    return Predicate::sge;
+  case Predicate::sgt:
+    return Predicate::slt;
+  case Predicate::sge:
+    return Predicate::sle;
+  default:
+    return predicate;
+  }
+}
+
 static Value emitToldNumber(KernelEmitter &e, Operation *op, Value bits) {
   Type type = op->getResult(0).getType();
   return isa<arith::TruncIOp>(op) ? e.invariants.get<arith::TruncIOp>(type, bits)
@@ -130,7 +147,20 @@ void BodyEmitter::emitOp(Operation *op) {
     return bind(constant.getResult(), e.invariants.constant(constant.getValue()));
   if (loop::isToldNumber(op)) // in front of all loops, as a constant is
     return bind(op->getResult(0), emitToldNumber(e, op, lookup(op->getOperand(0))));
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    if (Value holds = emitIndexComparison(compare))
+      return bind(compare.getResult(), holds);
   emitElementwise(op);
+}
+
+Value BodyEmitter::emitIndexComparison(arith::CmpIOp op) {
+  auto predicate = op.getPredicate();
+  if (auto index = op.getLhs().getDefiningOp<loop::IndexOp>())
+    if (Value holds = codegen::emitIndexComparison(e, predicate, index.getExpr(), lookup(op.getRhs()), point))
+      return holds;
+  if (auto index = op.getRhs().getDefiningOp<loop::IndexOp>())
+    return codegen::emitIndexComparison(e, swapped(predicate), index.getExpr(), lookup(op.getLhs()), point);
+  return {};
 }
 
 //===----------------------------------------------------------------------===//

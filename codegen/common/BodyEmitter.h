@@ -64,6 +64,7 @@ private:
   void store(mlir::Value value, const Access &access);
   void emitStore(loop::StoreOp op);
   void emitElementwise(mlir::Operation *op);
+  mlir::Value emitIndexComparison(mlir::arith::CmpIOp op); // null: one of another kind
   void emitCheckIndex(loop::CheckIndexOp op);
   void emitMasked(loop::MaskedOp op);
   mlir::Value emitGuarded(loop::MaskedOp op, mlir::Value mask, bool isVarying);

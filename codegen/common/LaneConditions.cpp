@@ -7,6 +7,9 @@
 // is clamped. The constant, in which neighbours and the terms of an unrolled window differ, is the other side of it, so
 // that the rest is emitted once for all of them: a condition is one instruction then.
 //
+// So is a comparison of an index in [least, most] with a number that lanes share, such as a length or the place of a
+// 1: numbers outside the index's range compare with all of it as least - 1 or most + 1 does.
+//
 //===----------------------------------------------------------------------===//
 #include "codegen/common/LaneConditions.h"
 #include "ir/expr/DimName.h"
@@ -78,4 +81,37 @@ Value codegen::emitCondition(KernelEmitter &e, Expr condition, const EmissionPoi
   Type i32 = e.builder.getI32Type();
   Value lanes = in.add(in.get<arith::TruncIOp>(i32, first), e.laneNumbers(point, i32, *step));
   return in.compare(arith::CmpIPredicate::sge, lanes, in.constant(IntegerAttr::get(i32, -constant)));
+}
+
+static bool isSigned(arith::CmpIPredicate predicate) {
+  using Predicate = arith::CmpIPredicate;
+  return predicate <= Predicate::sge; // those of equality, too
+}
+
+/// What a value is but for a constant that is added to it last, and that.
+static std::pair<Value, int64_t> withoutConstant(KernelEmitter &e, Value sum) {
+  if (auto add = sum.getDefiningOp<arith::AddIOp>())
+    if (auto constant = e.invariants.asConstant(add.getRhs()); constant && std::abs(*constant) <= farFromZero)
+      return {add.getLhs(), *constant};
+  return {sum, 0};
+}
+
+Value codegen::emitIndexComparison(KernelEmitter &e, arith::CmpIPredicate predicate, Expr index, Value other,
+                                   const EmissionPoint &point) {
+  index = bindKnown(e, index, point);
+  std::optional<int64_t> step = stepOfLanes(index, point);
+  if (!step || isVector(other) || !other.getType().isInteger(64) || !isSigned(predicate))
+    return {};
+  ExprRange range = index.range(e.getRanges());
+  if (range.min < -farFromZero || range.max > farFromZero)
+    return {};
+  InvariantBuilder &in = e.invariants;
+  Type i32 = e.builder.getI32Type();
+  Value number = in.min(in.max(other, e.constant(range.min - 1)), e.constant(range.max + 1));
+  // Neighbours of a step differ in the constant alone.
+  auto [first, constant] = withoutConstant(e, e.emitExpr(index, point));
+  SmallVector<int64_t> lanes(size_t(point.lanes), constant);
+  Value numbers = in.add(in.get<arith::TruncIOp>(i32, first), e.laneNumbers(point, i32, *step));
+  Value constants = in.constant(lanes, i32);
+  return in.compare(predicate, constant ? in.add(numbers, constants) : numbers, in.get<arith::TruncIOp>(i32, number));
 }
