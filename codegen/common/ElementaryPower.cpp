@@ -81,6 +81,23 @@ static Num quarterPowerByRoots(Num x, double y) {
   return select((end == 0.0) | (end == inf), y > 0 ? end : 1.0 / end, r);
 }
 
+/// The polynomial in pairs of terms, pairs of those and so on (Estrin): the fewest steps that wait for each other. By
+/// Horner's rule those of three or four vectors fill what a processor has in flight.
+static Num polynomialInPairs(Num x, ArrayRef<double> c) {
+  Emitter &e = *x.e;
+  SmallVector<Num> terms;
+  for (size_t i = 0; i < c.size(); i += 2)
+    terms.push_back(i + 1 < c.size() ? fma(x, c[i + 1], e.num(c[i])) : e.num(c[i]));
+  for (Num power = x; terms.size() > 1;) {
+    power = power * power;
+    SmallVector<Num> joined;
+    for (size_t i = 0; i < terms.size(); i += 2)
+      joined.push_back(i + 1 < terms.size() ? fma(power, terms[i + 1], terms[i]) : terms[i]);
+    terms = joined;
+  }
+  return terms.front();
+}
+
 /// The same for f32 in [2^-126, 2^125), to 0.8 ulp, without roots and quotients. A number s of 6 bits near x^(-1/4)
 /// comes from the exponent's bits, as the integers that say floats are near their logarithms. s^3 and s^4 are exact,
 /// and so is r = 1 - x s^4 but for the last rounding:
@@ -91,14 +108,15 @@ static Num quarterPowerByPolynomial(Num x, double y) {
   Num s = toNum((e.bits(start) - (toBits(x) >> 2)) & sixBits), square = s * s;
   Num r = fma(-x, square * square, 1.0);
   bool isCubed = y == -0.75 || y == 0.25;
-  Num rest = r * polynomial(r, isCubed ? llvm::ArrayRef(kFourthRootCubedF32) : llvm::ArrayRef(kFourthRootF32));
+  auto terms = isCubed ? ArrayRef(kFourthRootCubedF32) : ArrayRef(kFourthRootF32);
   Num factor = isCubed ? square * s : s;
   if (y < 0)
-    return fma(factor, rest, factor);
+    return fma(factor * r, polynomialInPairs(r, terms), factor);
+  Num rest = fma(r, polynomialInPairs(r, terms.drop_front()), terms[0]); // the constant last: it is rounded once
   Num power = x * factor;
   if (!e.options.hasFma)
-    return fma(power, rest, power);
-  return power + fma(power, rest, fma(x, factor, -power));
+    return fma(power, r * rest, power);
+  return power + fma(power, r * rest, fma(x, factor, -power));
 }
 
 static Num quarterPower(Num x, double y) {
