@@ -125,7 +125,10 @@ void NodeEmitter::emitPointwise(const Points &points, int64_t shared, int64_t ve
 void NodeEmitter::emitScan(loop::ScanOp op, const Points &points, int64_t shared, int64_t vectorDim) {
   int64_t last = int64_t(domain.size()) - 1;
   auto scan = [&](const Points &at, ValueRange) {
-    codegen::emitScanLoop(e, op, at);
+    if (at.size() == 1 && !at.front().isVector() && codegen::scansInLanes(e, op))
+      codegen::emitScanInLanes(e, op, at.front());
+    else
+      codegen::emitScanLoop(e, op, at);
     return SmallVector<Value>();
   };
   emitLoops(e, domain, dimsBetween(shared, last, vectorDim), points, {}, [&](const Points &at, ValueRange) {
