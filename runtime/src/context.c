@@ -16,17 +16,26 @@
 
 /* ---- memory ---- */
 
+static char *up_to(char *address, uintptr_t step) { return address + (step - (uintptr_t)address % step) % step; }
+
 /* Blocks of a huge page or more consist of such pages as far as they go: rows of tensors lie in as many small pages as
- * there are rows. What is left over at the end stays small, so that no block takes more than its bytes. */
+ * there are rows. What is left over at the ends stays small, so that no block takes more than its bytes. The context's
+ * own begin with one. An output does not: it is the caller's to free, and the C library keeps for the next run what it
+ * is asked for again, but gives back each time, to be cleared each time, what is padded for an alignment of that size.
+ */
 void *ptc_rt_allocate(const ptc_model *model, size_t bytes, size_t alignment) {
   void *block = 0;
   if (model->allocator.allocate)
     return model->allocator.allocate(model->allocator.state, bytes, alignment);
   bool is_large = bytes >= PTC_RT_HUGE_PAGE;
-  if (posix_memalign(&block, is_large ? PTC_RT_HUGE_PAGE : alignment, bytes) != 0)
+  if (posix_memalign(&block, is_large && alignment >= PTC_RT_PAGE ? PTC_RT_HUGE_PAGE : alignment, bytes) != 0)
     return 0;
-  if (is_large)
-    (void)madvise(block, bytes / PTC_RT_HUGE_PAGE * PTC_RT_HUGE_PAGE, MADV_HUGEPAGE);
+  if (is_large) {
+    char *first = up_to(block, PTC_RT_HUGE_PAGE);
+    size_t left = (size_t)((char *)block + bytes - first);
+    if (left >= PTC_RT_HUGE_PAGE)
+      (void)madvise(first, left / PTC_RT_HUGE_PAGE * PTC_RT_HUGE_PAGE, MADV_HUGEPAGE);
+  }
   return block;
 }
 
