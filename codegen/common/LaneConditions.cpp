@@ -7,8 +7,8 @@
 // is clamped. The constant, in which neighbours and the terms of an unrolled window differ, is the other side of it, so
 // that the rest is emitted once for all of them: a condition is one instruction then.
 //
-// So is a comparison of an index in [least, most] with a number that lanes share, such as a length or the place of a
-// 1: numbers outside the index's range compare with all of it as least - 1 or most + 1 does.
+// So is a comparison of an index, of 32 bits by its range, with a number that lanes share, such as a length or the
+// place of a 1: a number that is not in the range is replaced by one that compares with all of it alike.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/LaneConditions.h"
@@ -83,11 +83,6 @@ Value codegen::emitCondition(KernelEmitter &e, Expr condition, const EmissionPoi
   return in.compare(arith::CmpIPredicate::sge, lanes, in.constant(IntegerAttr::get(i32, -constant)));
 }
 
-static bool isSigned(arith::CmpIPredicate predicate) {
-  using Predicate = arith::CmpIPredicate;
-  return predicate <= Predicate::sge; // those of equality, too
-}
-
 /// What a value is but for a constant that is added to it last, and that.
 static std::pair<Value, int64_t> withoutConstant(KernelEmitter &e, Value sum) {
   if (auto add = sum.getDefiningOp<arith::AddIOp>())
@@ -96,22 +91,64 @@ static std::pair<Value, int64_t> withoutConstant(KernelEmitter &e, Value sum) {
   return {sum, 0};
 }
 
+/// The index in 32-bit lanes; lanes that a mask leaves out may wrap.
+static Value emitShortLanes(KernelEmitter &e, Expr index, int64_t step, const EmissionPoint &point) {
+  InvariantBuilder &in = e.invariants;
+  Type i32 = e.builder.getI32Type();
+  // Neighbours of a step differ in the constant alone.
+  auto [first, constant] = withoutConstant(e, e.emitExpr(index, point));
+  Value start = in.broadcast(in.get<arith::TruncIOp>(i32, first), point.lanes);
+  Value lanes = in.get<arith::AddIOp>(start, e.laneNumbers(point, i32, step));
+  if (!constant)
+    return lanes;
+  return in.get<arith::AddIOp>(lanes, in.constant(SmallVector<int64_t>(size_t(point.lanes), constant), i32));
+}
+
+namespace {
+struct ShortComparison {
+  arith::CmpIPredicate predicate;
+  Value number; // i64 that 32 bits hold
+};
+} // namespace
+
+/// The comparison of what is in the range with `number` as one with least - 1, or with a number of the range:
+///   x < n, x >= n are x <= n - 1, x > n - 1; n - 1 is clamped.
+static std::optional<ShortComparison> shorten(InvariantBuilder &in, arith::CmpIPredicate predicate, Value number,
+                                              const ExprRange &range) {
+  using Predicate = arith::CmpIPredicate;
+  Value least = in.constant(range.min), below = in.constant(range.min - 1), most = in.constant(range.max);
+  auto clamped = [&] { return in.min(in.max(number, below), most); };
+  auto before = [&] { return in.sub(in.min(in.max(number, least), in.constant(range.max + 1)), in.constant(1)); };
+  switch (predicate) {
+  case Predicate::eq:
+  case Predicate::ne: {
+    Value bounded = in.max(number, below);
+    return ShortComparison{predicate, in.select(in.compare(Predicate::sgt, bounded, most), below, bounded)};
+  }
+  case Predicate::sle:
+  case Predicate::sgt:
+    return ShortComparison{predicate, clamped()};
+  case Predicate::slt:
+    return ShortComparison{Predicate::sle, before()};
+  case Predicate::sge:
+    return ShortComparison{Predicate::sgt, before()};
+  default:
+    return std::nullopt;
+  }
+}
+
 Value codegen::emitIndexComparison(KernelEmitter &e, arith::CmpIPredicate predicate, Expr index, Value other,
                                    const EmissionPoint &point) {
   index = bindKnown(e, index, point);
   std::optional<int64_t> step = stepOfLanes(index, point);
-  if (!step || isVector(other) || !other.getType().isInteger(64) || !isSigned(predicate))
+  if (!step || isVector(other) || !other.getType().isInteger(64))
     return {};
   ExprRange range = index.range(e.getRanges());
-  if (range.min < -farFromZero || range.max > farFromZero)
+  if (range.min <= std::numeric_limits<int32_t>::min() || range.max > std::numeric_limits<int32_t>::max())
     return {};
-  InvariantBuilder &in = e.invariants;
-  Type i32 = e.builder.getI32Type();
-  Value number = in.min(in.max(other, e.constant(range.min - 1)), e.constant(range.max + 1));
-  // Neighbours of a step differ in the constant alone.
-  auto [first, constant] = withoutConstant(e, e.emitExpr(index, point));
-  SmallVector<int64_t> lanes(size_t(point.lanes), constant);
-  Value numbers = in.add(in.get<arith::TruncIOp>(i32, first), e.laneNumbers(point, i32, *step));
-  Value constants = in.constant(lanes, i32);
-  return in.compare(predicate, constant ? in.add(numbers, constants) : numbers, in.get<arith::TruncIOp>(i32, number));
+  auto comparison = shorten(e.invariants, predicate, other, range);
+  if (!comparison)
+    return {};
+  Value number = e.invariants.get<arith::TruncIOp>(e.builder.getI32Type(), comparison->number);
+  return e.invariants.compare(comparison->predicate, emitShortLanes(e, index, *step, point), number);
 }
