@@ -539,11 +539,13 @@ void ContractionEmission::findScratch() {
   fill = at(f.scratch.fillAt);
   byteRows = at(f.bytes.rowsAt);
   turnedRows = at(f.bytes.turnedAt);
+  wideRows = at(f.bytes.wideAt);
   byteColumns = at(f.bytes.columnsAt);
   listPlaces = at(f.bytes.listPlacesAt);
   listWeights = at(f.bytes.listWeightsAt);
   largestBytes = at(f.bytes.largestAt);
   isTurned = at(f.bytes.isTurnedAt);
+  isWidened = at(f.bytes.isWidenedAt);
   listCounts = at(f.bytes.listCountsAt);
   restOfColumns = at(f.bytes.restOfColumnsAt);
   restOfRows = at(f.bytes.restOfRowsAt);

@@ -148,15 +148,15 @@ struct ContractionScratch {
   Expr lhsPitch, sumsPitch, rhsRows;
 };
 
-/// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, the largest byte at each place
-/// of a row, a column tile; for each column of a panel a list of weights, and their products for columns and for rows;
-/// a row of zeros in the place of those, and whether rows are transposed yet. In bytes a row of A and of the transposed
-/// copy, in numbers a list and a column of products, in groups a column of B. Levels that multiply four bytes leave
-/// them alone.
+/// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, or as 16-bit integers, the
+/// largest byte at each place of a row, a column tile; for each column of a panel a list of weights, and their products for columns and for rows;
+/// a row of zeros in the place of those, and whether rows are transposed, or wide, yet. In bytes a row of A and of the
+/// transposed copy, in numbers a wide row, a list and a column of products, in groups a column of B. Levels that
+/// multiply four bytes leave them alone.
 struct ByteCopies {
-  Expr rowsAt, turnedAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
-  Expr zerosAt, isTurnedAt;
-  Expr pitch, turnedPitch, listSize, restPitch, rows;
+  Expr rowsAt, turnedAt, wideAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
+  Expr zerosAt, isTurnedAt, isWidenedAt;
+  Expr pitch, turnedPitch, widePitch, listSize, restPitch, rows;
 };
 
 /// The same of windows of 3 x 3 bytes, 4 x 4 outputs at once, in place of ByteCopies: so many patches in an image (0:

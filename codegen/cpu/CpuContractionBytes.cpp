@@ -44,6 +44,7 @@ using namespace ptc::cpu;
 static constexpr int64_t squareSize = 16; // bytes of the part of a vector that interleaving stays in
 static constexpr int64_t pairsOfGroup = 2;
 static constexpr int64_t groupsLookedAt = 8; // before it is asked whether more are of use
+static constexpr int64_t groupsSampled = 32; // of a panel, for the number of its pairs
 
 void ContractionEmission::takeBlocksOfCopies() {
   if (!e.level.multipliesPairs())
@@ -129,6 +130,7 @@ void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLo
   });
   findLargest(rows, i.mul(i.sub(groupsTo(kUpper), groupsTo(kLower)), i.constant(f.group)));
   e.createStore(i.constant(0), isTurned);
+  e.createStore(i.constant(0), isWidened);
 }
 
 /// Of each place of so many copied rows.
@@ -211,6 +213,28 @@ void ContractionEmission::turnRows(Value rows, Value terms) {
         Value to = i.add(i.mul(i.add(term, i.constant(int64_t(at))), turnedPitch), row);
         e.createStore(vector, e.getAddress(turnedRows, byte, to));
       }
+    });
+  });
+}
+
+/// What `make` makes of the rows' copies, if it is the first time.
+void ContractionEmission::onceForRows(Value isMade, llvm::function_ref<void()> make) {
+  Value made = e.createLoad(e.builder.getI64Type(), 1, isMade);
+  emitIf(i.compare(arith::CmpIPredicate::eq, made, i.constant(0)), [&] {
+    make();
+    e.createStore(i.constant(1), isMade);
+  });
+}
+
+/// The rows' copies as 16-bit integers, in words. What lies behind the terms is no term of the products.
+void ContractionEmission::widenRows(Value rows, Value terms) {
+  Type byte = f.lhs.element, wide = e.builder.getI16Type();
+  int64_t together = e.level.lanesOf(16);
+  loop(i.constant(0), rows, 1, [&](Value row) {
+    Value from = e.getAddress(byteRows, byte, i.mul(row, value(f.bytes.pitch)));
+    Value to = e.getAddress(wideRows, wide, i.mul(row, value(f.bytes.widePitch)));
+    loop(i.constant(0), terms, together, [&](Value term) {
+      e.createStore(loadWords(e.getAddress(from, byte, term), together / f.group), e.getAddress(to, wide, term));
     });
   });
 }
@@ -393,14 +417,53 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const C
   Value to = e.getAddress(byteColumns, accumulator, i.mul(size, i.constant(p * panelWidth)));
   Value isSplit = copyWeights(task, from, to, groups);
   emitIf(isSplit, [&] {
-    emitIf(i.compare(arith::CmpIPredicate::eq, e.createLoad(word, 1, isTurned), none), [&] {
-      turnRows(task.rows, i.mul(groups, i.constant(f.group)));
-      e.createStore(i.constant(1), isTurned);
-    });
+    onceForRows(isTurned, [&] { turnRows(task.rows, i.mul(groups, i.constant(f.group))); });
     multiplyLists(task);
     transposeRest(task, columns, p);
   });
   return isSplit;
+}
+
+/// Whether so many pairs of some of the panels' groups leave 16 bits that a list of them takes longer than products of
+/// 16-bit integers: for a vector of a group by a row those are `ofWords` instructions more.
+Value ContractionEmission::wantsWords(const ContractionTask &task, ArrayRef<Value> panelsOfTile, Value groups) {
+  constexpr int64_t ofWords = 1, ofEntries = 8, ofList = 24; // by a row in all lanes, or once
+  OpBuilder &b = e.builder;
+  if (const char *h3 = getenv("H3_WORDS")) // TEMPORARY
+    return i.constant(b.getBoolAttr(*h3 == 'a'));
+  Value step = i.add(i.floorDiv(groups, i.constant(groupsSampled), true), i.constant(1));
+  Value samples = i.floorDiv(i.add(groups, i.sub(step, i.constant(1))), step, true);
+  Value entries = e.createLoop(i.constant(0), samples, 1, i.constant(0), [&](Value sample, ValueRange carried) {
+                     Value group = i.mul(sample, step), largest = largestOfGroup(group), sum = carried.front();
+                     for (Value panel : panelsOfTile) {
+                       SmallVector<Value> masks;
+                       for (int64_t column = 0; column < panelWidth; column += lanes)
+                         masks.push_back(pairLeaves(loadWeights(task, panel, group, column), largest));
+                       Type bits = b.getIntegerType(unsigned(pairsOfGroup * panelWidth));
+                       Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
+                       Value count = LLVM::CtPopOp::create(b, e.loc, bits, pairs);
+                       sum = i.add(sum, arith::ExtUIOp::create(b, e.loc, b.getI64Type(), count));
+                     }
+                     return SmallVector<Value>{sum};
+                   }).front();
+  int64_t vectorsOfGroup = int64_t(panelsOfTile.size()) * panelWidth / lanes;
+  Value ofEntry = i.add(i.mul(task.rows, i.constant(ofEntries)), i.constant(ofList * lanes));
+  Value ofSample = i.mul(task.rows, i.constant(ofWords * vectorsOfGroup * lanes));
+  return i.compare(arith::CmpIPredicate::sgt, i.mul(entries, ofEntry), i.mul(samples, ofSample));
+}
+
+/// A panel's copy in words of 16-bit integers.
+void ContractionEmission::widenPanel(const ContractionTask &task, int64_t p, Value from, Value groups) {
+  Value size = i.mul(value(f.bytes.rows), i.constant(wordsOfGroup * panelWidth));
+  Value to = e.getAddress(byteColumns, accumulator, i.mul(size, i.constant(p)));
+  loop(i.constant(0), groups, 1, [&](Value group) {
+    for (int64_t column = 0; column < panelWidth; column += lanes) {
+      auto [even, odd] = splitBytes(e, loadWeights(task, from, group, column), /*isSigned=*/true);
+      Value place = i.add(i.mul(group, i.constant(wordsOfGroup * panelWidth)), i.constant(column));
+      e.createStore(even, e.getAddress(to, accumulator, place));
+      e.createStore(odd, e.getAddress(to, accumulator, i.add(place, i.constant(panelWidth))));
+    }
+  });
 }
 
 void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
@@ -418,14 +481,29 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
   }
   Value none = i.constant(e.builder.getBoolAttr(false));
   SmallVector<Type> flags(panelsOfTile.size(), none.getType());
-  SmallVector<Value> areSplit = e.emitChoice(fits, flags, [&](bool isInPlace) {
+  auto copyPanels = [&](bool inWords) {
     SmallVector<Value> found(panelsOfTile.size(), none);
-    if (!isInPlace)
-      for (auto [p, from] : llvm::enumerate(panelsOfTile))
+    if (inWords)
+      onceForRows(isWidened, [&] { widenRows(task.rows, i.mul(groups, i.constant(f.group))); });
+    for (auto [p, from] : llvm::enumerate(panelsOfTile))
+      if (inWords)
+        widenPanel(task, int64_t(p), from, groups);
+      else
         found[p] = copyPanelOfBytes(task, columns, int64_t(p), from, groups);
     return found;
+  };
+  SmallVector<Type> allFlags(flags);
+  allFlags.push_back(none.getType());
+  SmallVector<Value> areSplit = e.emitChoice(fits, allFlags, [&](bool isInPlace) {
+    if (isInPlace)
+      return SmallVector<Value>(allFlags.size(), none);
+    Value inWords = wantsWords(task, panelsOfTile, groups);
+    SmallVector<Value> found = e.emitChoice(inWords, flags, copyPanels);
+    found.push_back(inWords);
+    return found;
   });
-  bytesOfTile = {.inPlace = panelsOfTile.front(), .addsFour = fits, .rests = {}};
+  Value inWords = areSplit.pop_back_val();
+  bytesOfTile = {.inPlace = panelsOfTile.front(), .addsFour = fits, .inWords = inWords, .rests = {}};
   for (auto [p, isSplit] : llvm::enumerate(areSplit)) {
     Value own = e.getAddress(restOfRows, accumulator, i.constant(int64_t(p) * panelWidth));
     Value pitch = i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0));
@@ -530,15 +608,36 @@ TileOperands ContractionEmission::byteOperands(const ContractionTask &task, cons
   return operands;
 }
 
+/// Of a tile of 16-bit integers.
+TileOperands ContractionEmission::wideOperands(const ContractionTask &task, const ContractionTile &tile) {
+  Type wide = e.builder.getI16Type();
+  Value width = i.constant(panelWidth), words = i.constant(wordsOfGroup), pitch = value(f.bytes.widePitch);
+  Value lower = i.mul(groupsTo(tile.kLower), words), upper = i.mul(groupsTo(tile.kUpper), words);
+  TileOperands operands{.accumulator = accumulator, .aElement = wide, .bElement = accumulator, .group = termsOfWord};
+  operands.panelStride = i.mul(value(f.bytes.rows), i.mul(words, width));
+  operands.panels = e.getAddress(byteColumns, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
+  operands.loops.push_back({.lower = lower, .upper = upper, .aStride = i.constant(termsOfWord), .bStride = width});
+  Value skipped = i.mul(lower, i.constant(termsOfWord)); // copies start at kLower
+  Value first = e.getAddress(wideRows, wide, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
+  operands.rowAddresses = [=, this, count = tile.rows.height](ValueRange) {
+    return addressesApart(first, wide, count, pitch);
+  };
+  return operands;
+}
+
 SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
                                                       ValueRange init) {
-  auto multiply = [&](int64_t addedPairs) {
-    SmallVector<Value> rests = addedPairs > 1 ? SmallVector<Value>(init) : startOfBytes(task, tile, init);
-    return emitRegisterTile(e, shapeOf(tile), byteOperands(task, tile, addedPairs), rests);
+  TileShape shape = shapeOf(tile);
+  auto multiplyCopies = [&](bool inWords) {
+    return inWords ? emitRegisterTile(e, shape, wideOperands(task, tile), init)
+                   : emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/1),
+                                      startOfBytes(task, tile, init));
   };
-  if (convertsWeight())
-    return multiply(1);
-  return e.emitChoice(bytesOfTile.addsFour, sumTypes(tile), [&](bool addsFour) { return multiply(addsFour ? 2 : 1); });
+  auto multiply = [&](bool addsFour) {
+    return addsFour ? emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/2), init)
+                    : e.emitChoice(bytesOfTile.inWords, sumTypes(tile), multiplyCopies);
+  };
+  return convertsWeight() ? multiply(false) : e.emitChoice(bytesOfTile.addsFour, sumTypes(tile), multiply);
 }
 
 SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,

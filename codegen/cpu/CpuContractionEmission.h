@@ -86,7 +86,7 @@ struct MatrixSlots {
 };
 
 /// Words of two 16-bit integers that a group of four bytes is taken apart into: its even bytes, its odd ones.
-inline constexpr int64_t wordsOfGroup = 2;
+inline constexpr int64_t wordsOfGroup = 2, termsOfWord = 2;
 
 /// Which tasks multiply copies of their bytes in pairs; how many rows they have may be known to a run alone.
 enum class ByteCopying { None, ManyRows, All };
@@ -339,6 +339,8 @@ struct ContractionEmission {
   int64_t rowOfPlace(int64_t place) const;
   void findLargest(mlir::Value rows, mlir::Value terms);
   void turnRows(mlir::Value rows, mlir::Value terms);
+  void onceForRows(mlir::Value isMade, llvm::function_ref<void()> make);
+  void widenRows(mlir::Value rows, mlir::Value terms);
   mlir::Value groupsTo(mlir::Value k);
   mlir::Value zeroBytes();
   /// Of two groups that follow each other.
@@ -356,6 +358,8 @@ struct ContractionEmission {
   mlir::Value copyWeights(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
   mlir::Value copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p, mlir::Value from,
                                mlir::Value groups);
+  mlir::Value wantsWords(const ContractionTask &task, llvm::ArrayRef<mlir::Value> panelsOfTile, mlir::Value groups);
+  void widenPanel(const ContractionTask &task, int64_t p, mlir::Value from, mlir::Value groups);
   /// Copies the tile's columns where something has to be left out, and multiplies that by all rows.
   void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
                           mlir::Value kLower, mlir::Value kUpper);
@@ -363,6 +367,7 @@ struct ContractionEmission {
   void multiplyLists(const ContractionTask &task);
   void transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p);
   TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile, int64_t addedPairs);
+  TileOperands wideOperands(const ContractionTask &task, const ContractionTile &tile);
   llvm::SmallVector<mlir::Value> multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
                                                mlir::ValueRange init);
   /// `init` (empty: 0) and the products of what the tile's columns leave out.
@@ -501,8 +506,8 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, byteColumns, listPlaces, listWeights,
-      largestBytes, isTurned, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels, patchWeights, patchProducts,
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, wideRows, byteColumns, listPlaces, listWeights,
+      largestBytes, isTurned, isWidened, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels, patchWeights, patchProducts,
       patchSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
@@ -512,9 +517,9 @@ struct ContractionEmission {
     mlir::Value first, pitch;
   };
   /// The column tile: its first panel where it is, whether sums of four products are added up in 16 bits. Else panels
-  /// are copied.
+  /// are copied, in words of 16-bit integers or without what is in lists.
   struct ByteColumns {
-    mlir::Value inPlace, addsFour;
+    mlir::Value inPlace, addsFour, inWords;
     llvm::SmallVector<RestOfPanel> rests;
   };
   ByteColumns bytesOfTile;

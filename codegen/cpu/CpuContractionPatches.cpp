@@ -38,7 +38,6 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t termsOfWord = 2;
 static constexpr int64_t groupsAhead = 1; // whose weights are fetched: of nine places far apart
 static constexpr int64_t windowLoops = 3; // over k: of the window, and of channels
 
