@@ -245,6 +245,7 @@ struct TileEmission {
   int64_t setsBetweenLoops() const { return operands.splitB ? shape.unroll : 1; }
   std::optional<int64_t> knownSteps() const;
   int64_t stepsOfTurn() const;
+  SmallVector<Value> inOrder(ArrayRef<Value> sums);
   Value loadA(Value rowAddress, Value index);
   Value lowerHalf(Value vector);
   Value loadB(Value rowAddress, const TileVector &vector, ValueRange ks);
@@ -535,6 +536,20 @@ int64_t TileEmission::stepsOfTurn() const {
   return steps;
 }
 
+/// Sums that are added to as they are. Of integers LLVM would add up the products of several steps before, and spill.
+SmallVector<Value> TileEmission::inOrder(ArrayRef<Value> sums) {
+  if (isa<FloatType>(operands.accumulator))
+    return SmallVector<Value>(sums);
+  OpBuilder &b = emitter.builder;
+  auto fence = b.getStringAttr("llvm.arithmetic.fence"); // is one of floats
+  return llvm::map_to_vector(sums, [&](Value sum) -> Value {
+    auto type = cast<VectorType>(sum.getType()).clone(b.getF32Type());
+    Value floats = LLVM::BitcastOp::create(b, emitter.loc, type, sum);
+    floats = LLVM::CallIntrinsicOp::create(b, emitter.loc, type, fence, ValueRange(floats)).getResult(0);
+    return LLVM::BitcastOp::create(b, emitter.loc, sum.getType(), floats);
+  });
+}
+
 /// The innermost loop, with `unroll` steps at once, or a few in turn, and the rest one by one.
 SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels,
                                            ValueRange fetched, ValueRange acc) {
@@ -577,7 +592,7 @@ SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value>
       SmallVector<Value> sums = one(k, carried);
       for (int64_t s = 1; s < steps; ++s) {
         LLVM::FenceOp::create(emitter.builder, emitter.loc, LLVM::AtomicOrdering::seq_cst, "singlethread");
-        sums = one(i.add(k, i.constant(s)), sums);
+        sums = one(i.add(k, i.constant(s)), inOrder(sums));
       }
       return sums;
     });
