@@ -14,8 +14,11 @@
 // other, before neighbours: five instructions for eight products in place of six, and three that multiply in place of
 // four. (To take out weights until four fit gained nothing.)
 //
+// Column tiles of which many pairs leave 16 bits (of weights over the whole range a fourth of them) are products of
+// 16-bit integers. Lists would take longer: a look at some of the groups tells.
+//
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
-//          them. The largest bytes are found in the copies
+//          them. The largest bytes are found in the copies, which are widened once for all tiles of 16-bit integers
 //   B      is read where it is by tiles that add up two pairs. Of the others the panels are copied without the weights
 //          that are taken out: those wait in a list for each column, (where k's rows begin in A's transposed copy,
 //          weight)
@@ -28,9 +31,10 @@
 //
 // Cost. Looking at B takes eight instructions for a vector, of which each row of the tile takes three: from
 // `fewestCopied` rows of a task on. A product of a row and an entry takes a third of an instruction, where the tile has
-// a twelfth for each. A list is made weight by weight, for each task: where rows have bytes near 255 at most places,
-// weights of +-127 alone take 1.1 to 1.7 times as long as 16-bit integers at 256 rows, and 2 to 6 times at 17; normally
-// distributed ones 0.6 to 1. Sums are the same integers in any order.
+// a twelfth for each; a list is made weight by weight, for each task. As 16-bit integers the products of a vector take
+// an instruction more. So lists are as fast up to 2 % of the pairs at 16 rows, 7 % at 64 and 12 % at 256 (measured on
+// Zen 3; twice as fast as with lists at 16 rows and weights over the whole range, 0.85 of the time at 256). Sums are the
+// same integers in any order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -151,20 +155,6 @@ void ContractionEmission::findLargest(Value rows, Value terms) {
   Value whole = i.mul(i.floorDiv(terms, i.constant(size), true), i.constant(size));
   upTo(i.constant(0), whole, size);
   upTo(whole, terms, f.group);
-}
-
-/// What vectors of so many lanes have at even and at odd places of the result, in each 128 bits apart.
-static std::pair<Value, Value> interleave(KernelEmitter &e, Value x, Value y, int64_t ofPart) {
-  int64_t count = cast<VectorType>(x.getType()).getNumElements();
-  SmallVector<int32_t> low, high;
-  for (int64_t part = 0; part < count; part += ofPart)
-    for (int64_t at = 0; at < ofPart / 2; ++at)
-      for (int64_t operand : {int64_t(0), count}) {
-        low.push_back(int32_t(operand + part + at));
-        high.push_back(int32_t(operand + part + ofPart / 2 + at));
-      }
-  return {LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, low),
-          LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, high)};
 }
 
 /// The row of a block whose byte is at this place of the transposed copy: two vectors of interleaved 16-bit integers
@@ -427,10 +417,8 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const C
 /// Whether so many pairs of some of the panels' groups leave 16 bits that a list of them takes longer than products of
 /// 16-bit integers: for a vector of a group by a row those are `ofWords` instructions more.
 Value ContractionEmission::wantsWords(const ContractionTask &task, ArrayRef<Value> panelsOfTile, Value groups) {
-  constexpr int64_t ofWords = 1, ofEntries = 8, ofList = 24; // by a row in all lanes, or once
+  constexpr int64_t ofWords = 3, ofEntries = 8, ofList = 120; // by a row in all lanes, or once
   OpBuilder &b = e.builder;
-  if (const char *h3 = getenv("H3_WORDS")) // TEMPORARY
-    return i.constant(b.getBoolAttr(*h3 == 'a'));
   Value step = i.add(i.floorDiv(groups, i.constant(groupsSampled), true), i.constant(1));
   Value samples = i.floorDiv(i.add(groups, i.sub(step, i.constant(1))), step, true);
   Value entries = e.createLoop(i.constant(0), samples, 1, i.constant(0), [&](Value sample, ValueRange carried) {

@@ -489,6 +489,7 @@ struct ContractionEmission {
 
   /// The rhs's region as it lies in panels. Of words, k at the point counts groups.
   mlir::Value emitRhs(EmissionPoint point);
+  llvm::SmallVector<mlir::Value> emitPanelsOfBytes(EmissionPoint point, mlir::Value column, int64_t count);
   /// For each of the terms of so many groups, the group.
   llvm::SmallVector<int32_t> lanesOfGroups(int64_t groups);
   /// Where a panel of B begins, in memory or in the task's copy, if its first row is that of k = 0; and its words.

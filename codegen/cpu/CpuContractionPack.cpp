@@ -238,6 +238,53 @@ Value ContractionEmission::emitRhs(EmissionPoint point) {
   return sum;
 }
 
+/// Words of `count` columns that follow each other in memory, a vector of lanes each: bytes of the terms are interleaved,
+/// then pairs of them, in each 128 bits apart.
+SmallVector<Value> ContractionEmission::emitPanelsOfBytes(EmissionPoint point, Value column, int64_t count) {
+  int64_t k = f.firstK();
+  Value term = i.mul(point.dims[k], i.constant(f.group));
+  point.lanes = count;
+  point.vectorDim = k - 1;
+  point.dims[point.vectorDim] = column;
+  SmallVector<Value> rows;
+  for (int64_t at = 0; at < f.group; ++at) {
+    point.dims[k] = i.add(term, i.constant(at));
+    rows.push_back(e.splat(e.emitRegion(f.op.getRhs(), point), count));
+  }
+  auto pairsOf = [&](Value bytes) {
+    return LLVM::BitcastOp::create(e.builder, e.loc, VectorType::get(count / 2, e.builder.getI16Type()), bytes);
+  };
+  auto [low, high] = interleave(e, rows[0], rows[1], panelWidth);
+  auto [nextLow, nextHigh] = interleave(e, rows[2], rows[3], panelWidth);
+  auto [first, second] = interleave(e, pairsOf(low), pairsOf(nextLow), panelWidth / 2);
+  auto [third, fourth] = interleave(e, pairsOf(high), pairsOf(nextHigh), panelWidth / 2);
+  SmallVector<Value> quarters; // of each panel
+  for (Value pairs : {first, second, third, fourth})
+    quarters.push_back(
+        LLVM::BitcastOp::create(e.builder, e.loc, VectorType::get(count / 4, accumulator), pairs));
+  constexpr int64_t ofQuarter = panelWidth / 4;
+  auto wordsOf = [&](Value x, Value y, int64_t panel) -> Value { // two quarters
+    SmallVector<int32_t> order;
+    for (int64_t from : {int64_t(0), count / 4})
+      for (int64_t at = 0; at < ofQuarter; ++at)
+        order.push_back(int32_t(from + panel * ofQuarter + at));
+    return LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, order);
+  };
+  SmallVector<Value> words;
+  for (int64_t panel = 0; panel < count / panelWidth; ++panel) {
+    if (lanes == ofQuarter) {
+      words.append(quarters);
+      continue;
+    }
+    Value lower = wordsOf(quarters[0], quarters[1], panel), upper = wordsOf(quarters[2], quarters[3], panel);
+    if (lanes == panelWidth)
+      words.push_back(join(e, {lower, upper}));
+    else
+      words.append({lower, upper});
+  }
+  return words;
+}
+
 SmallVector<int32_t> ContractionEmission::lanesOfGroups(int64_t groups) {
   SmallVector<int32_t> order;
   for (int64_t lane = 0; lane < groups * f.group; ++lane)
@@ -266,7 +313,17 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
       return;
     }
     if (f.nDims == 1) {
-      forEachVector(point, f.firstK() - 1, firstColumn, endColumn, [&](const EmissionPoint &at, Value position) {
+      Value first = firstColumn;
+      if (f.multipliesBytes()) { // whole vectors of bytes
+        int64_t together = std::max(e.level.lanesOf(8), panelWidth);
+        Value whole = i.mul(i.floorDiv(count, i.constant(together), true), i.constant(together));
+        first = i.add(first, whole);
+        loop(firstColumn, first, together, [&](Value column) {
+          for (auto [number, words] : llvm::enumerate(emitPanelsOfBytes(point, column, together)))
+            e.createStore(words, place(i.add(i.sub(column, firstColumn), i.constant(int64_t(number) * lanes))));
+        });
+      }
+      forEachVector(point, f.firstK() - 1, first, endColumn, [&](const EmissionPoint &at, Value position) {
         e.createStore(emitRhs(at), place(i.sub(position, firstColumn)));
       });
       return;

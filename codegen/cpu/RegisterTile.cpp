@@ -181,6 +181,19 @@ Value cpu::join(KernelEmitter &e, ArrayRef<Value> vectors) {
   return LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, order);
 }
 
+std::pair<Value, Value> cpu::interleave(KernelEmitter &e, Value x, Value y, int64_t ofPart) {
+  int64_t count = cast<VectorType>(x.getType()).getNumElements();
+  SmallVector<int32_t> low, high;
+  for (int64_t part = 0; part < count; part += ofPart)
+    for (int64_t at = 0; at < ofPart / 2; ++at)
+      for (int64_t operand : {int64_t(0), count}) {
+        low.push_back(int32_t(operand + part + at));
+        high.push_back(int32_t(operand + part + ofPart / 2 + at));
+      }
+  return {LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, low),
+          LLVM::ShuffleVectorOp::create(e.builder, e.loc, x, y, high)};
+}
+
 void cpu::transposeSquare(KernelEmitter &e, SmallVectorImpl<Value> &rows) {
   int64_t count = int64_t(rows.size());
   for (int64_t block = count / 2; block; block /= 2) {

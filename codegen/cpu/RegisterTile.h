@@ -176,6 +176,8 @@ mlir::Value createBf16Dot(KernelEmitter &emitter, mlir::Value a, mlir::Value b, 
 mlir::Value createMultiplyAdd(KernelEmitter &emitter, mlir::Value a, mlir::Value b, mlir::Value c);
 /// One vector behind the other; as many as a power of two.
 mlir::Value join(KernelEmitter &emitter, llvm::ArrayRef<mlir::Value> vectors);
+/// What two vectors have at even and at odd places of the results, in each part of so many lanes apart: halves of them.
+std::pair<mlir::Value, mlir::Value> interleave(KernelEmitter &emitter, mlir::Value x, mlir::Value y, int64_t ofPart);
 /// Transposes a square of vectors in registers: log2 rounds that exchange off-diagonal blocks.
 void transposeSquare(KernelEmitter &emitter, llvm::SmallVectorImpl<mlir::Value> &rows);
 /// The same number or address, of which LLVM knows nothing.

@@ -591,6 +591,38 @@ static FusionPlan canMergeIntoLhs(Operation *node, ContractionOp target, Value b
   return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
 }
 
+/// Rows of a product whose packed operand may be computed while it is packed, once for each block of rows.
+constexpr int64_t maxPrologueRows = 512;
+
+/// May pointwise `node` be computed where a contraction packs bytes of its rhs, in words of several terms? What it
+/// reads is no node's result, with which it could be computed once.
+static FusionPlan canMergeIntoRhs(Operation *node, ContractionOp target, Value buffer, const FusionContext &context) {
+  StoreOp store = getOnlyStore(node, buffer);
+  SmallVector<LoadOp> loads = getLoads(target, buffer);
+  bool isOfBytes = cast<BufferType>(buffer.getType()).getElementType().isInteger(8);
+  if (context.hasDevice || !isOfBytes || !store || isIndirect(store) || store->getParentOp() != node ||
+      loads.size() != 1 || isIndirect(loads[0]) || loads[0]->getParentRegion() != &target.getRhs() ||
+      !buffer.getDefiningOp<BufferOp>() || !llvm::hasNItems(buffer.getUsers(), 2))
+    return FusionPlan::no("the value is no bytes that are written once and read once, as they are, by a product's rhs");
+  bool readsResults = false;
+  unsigned stores = 0;
+  node->walk([&](StoreOp) { ++stores; });
+  node->walk([&](LoadOp load) { readsResults |= bool(load.getBuffer().getDefiningOp<BufferOp>()); });
+  if (stores != 1 || readsResults || !isCheap(node))
+    return FusionPlan::no("the product would compute it again for each block of rows");
+  SmallVector<Expr> domain = getDomain(target), read(domain);
+  unsigned m = target.getBatch();
+  int64_t rows = product(node->getContext(), ArrayRef<Expr>(domain).slice(m, target.getM()))
+                     .evaluate(context.hints)
+                     .value_or(maxPrologueRows + 1);
+  read.erase(read.begin() + m, read.begin() + m + target.getM());
+  if (rows > maxPrologueRows || product(node->getContext(), getDomain(node)) != product(node->getContext(), read))
+    return FusionPlan::no("the product would compute it again for each block of rows");
+  if (auto split = findAffineDims(node, store, target, loads[0], context))
+    return {.kind = FusionKind::MergeIntoConsumer, .buffer = buffer, .split = *split};
+  return FusionPlan::no("the consumer walks the value in an order that has no affine inverse");
+}
+
 /// The target's dims split as the node counts what it writes, if its points are found in them then, and nobody else
 /// reads that: it would be written in the target's order, not in its own.
 static std::optional<DimSplit> findSplitAsWritten(Operation *target, LoadOp load, Operation *node, StoreOp store,
@@ -613,8 +645,10 @@ FusionPlan loop::canMergeIntoConsumer(Operation *node, Operation *target, Value 
                                       const FusionContext &context) {
   if (!isPlainPointwise(node))
     return FusionPlan::no("the producer is not pointwise");
-  if (auto contraction = dyn_cast<ContractionOp>(target))
-    return canMergeIntoLhs(node, contraction, buffer, context);
+  if (auto contraction = dyn_cast<ContractionOp>(target)) {
+    FusionPlan plan = canMergeIntoRhs(node, contraction, buffer, context);
+    return plan ? plan : canMergeIntoLhs(node, contraction, buffer, context);
+  }
   if (!isa<PointwiseOp, ReductionOp>(target))
     return FusionPlan::no("the consumer computes operands of a template in tiles");
   if (countBodyOps(target) + countBodyOps(node) > maxBodyOps)
@@ -654,14 +688,15 @@ void loop::mergeIntoConsumer(Operation *node, Operation *target, const FusionPla
   SmallVector<Expr> dims = *invert(getAddress(store), getDomain(node), getAddress(loads[0]), ranges, context.hints);
   // The producer's ops go to the top of the body; its stores stay among them, but in a template's lhs.
   OpBuilder b(target->getContext());
-  b.setInsertionPointToStart(&target->getRegion(0).front());
+  Block &body = isa<ContractionOp>(target) ? loads[0]->getParentRegion()->front() : target->getRegion(0).front();
+  b.setInsertionPointToStart(&body);
   Operation *last = nullptr;
-  if (!target->getRegion(0).front().empty())
-    last = &target->getRegion(0).front().front();
+  if (!body.empty())
+    last = &body.front();
   cloneBody(b, node, dims, Value(), Value(), ranges);
   Value value;
   StoreOp copy;
-  for (Operation &op : target->getRegion(0).front()) {
+  for (Operation &op : body) {
     if (&op == last)
       break;
     if (auto stored = dyn_cast<StoreOp>(op); stored && stored.getBuffer() == buffer)

@@ -1,5 +1,5 @@
-// Cheap pointwise work is done where a product reads its rows; what calls functions is not, nor what overlapping windows
-// would compute several times.
+// Cheap pointwise work is done where a product reads its rows, or packs bytes; what calls functions is not, nor what
+// overlapping windows would compute several times.
 // RUN: ptc-opt %s --split-input-file --ptc-lower-prim-to-loop --ptc-elide-copies --ptc-assign-layouts \
 // RUN:   --ptc-linearize-accesses --ptc-normalize-nodes --ptc-fuse-nodes | FileCheck %s
 
@@ -75,4 +75,21 @@ func.func @result(%x: tensor<64x32xf32>, %s: tensor<64x32xf32>, %w: tensor<32x16
   %p = prim.mul %x, %s : tensor<64x32xf32>
   %y = prim.matmul %p, %w : (tensor<64x32xf32>, tensor<32x16xf32>) -> tensor<64x16xf32>
   return %y, %p : tensor<64x16xf32>, tensor<64x32xf32>
+}
+
+// -----
+
+// CHECK-LABEL: loop.program @bytes
+// CHECK:         loop.fused
+// CHECK-NEXT:      loop.contraction [64, 48, 32]
+// CHECK:           } rhs {
+// CHECK:             arith.xori
+// CHECK-NOT:     loop.fused
+func.func @bytes(%x: tensor<64x32xui8>, %w: tensor<32x48xsi8>, %c: tensor<si8>) -> tensor<64x48xsi32> {
+  %b = prim.broadcast %c, [] : tensor<si8> -> tensor<32x48xsi8>
+  %f = prim.xor %w, %b : tensor<32x48xsi8>
+  %u = prim.convert %x : tensor<64x32xui8> -> tensor<64x32xsi32>
+  %s = prim.convert %f : tensor<32x48xsi8> -> tensor<32x48xsi32>
+  %y = prim.matmul %u, %s : (tensor<64x32xsi32>, tensor<32x48xsi32>) -> tensor<64x48xsi32>
+  return %y : tensor<64x48xsi32>
 }

@@ -1,11 +1,12 @@
 // Products and convolutions of bytes: sums are those of the integers, at every level, whether they are of pairs,
-// with lists of what does not fit (codegen/cpu/CpuContractionBytes.cpp), or of 4 x 4 outputs at once
-// (CpuContractionPatches.cpp).
+// with lists of what does not fit or as 16-bit integers (codegen/cpu/CpuContractionBytes.cpp), or of 4 x 4 outputs at
+// once (CpuContractionPatches.cpp).
 #include "tests/unit/TemplateRunner.h"
 
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -129,13 +130,15 @@ void check(const Shape &s, Draw pixel, Draw weight) {
   checkRuns(textOf(s), {x.data(), stored.data(), bias.data()}, expected);
 }
 
-/// y[m, n] = sum x[m, k] * w[k, n].
-void checkProduct(int64_t m, int64_t n, int64_t k, Draw left, Draw right) {
+/// y[m, n] = sum x[m, k] * w[k, n]; w lies in panels, or in rows, whose bytes are flipped (1) or not (0).
+void checkProduct(int64_t m, int64_t n, int64_t k, Draw left, Draw right, std::optional<bool> flips = {}) {
   auto buffer = [](int64_t count, const char *type) {
     return "!loop.buffer<[" + std::to_string(count) + "] x " + type + ">";
   };
   std::vector<uint8_t> x = drawBytes(m * k, left), w = drawBytes(k * n, right);
-  std::vector<int8_t> stored = panelsOf(w, k, n);
+  std::vector<int8_t> stored = flips ? std::vector<int8_t>(w.begin(), w.end()) : panelsOf(w, k, n);
+  for (uint8_t &weight : w)
+    weight ^= flips.value_or(false) ? 128 : 0;
   std::vector<int32_t> expected;
   for (int64_t row = 0; row < m; ++row)
     for (int64_t column = 0; column < n; ++column) {
@@ -145,14 +148,18 @@ void checkProduct(int64_t m, int64_t n, int64_t k, Draw left, Draw right) {
       expected.push_back(int32_t(sum));
     }
   std::string typeX = buffer(m * k, "i8"), typeW = buffer(int64_t(stored.size()), "i8"), typeY = buffer(m * n, "i32");
+  std::string weight = "loop.panels %w {group = 4 : i64} : " + typeW + " -> i8";
+  if (flips)
+    weight = "loop.load %w[d2*" + std::to_string(n) + " + d1] : " + typeW;
+  std::string flipped = "  %c = arith.constant -128 : i8\n  %f = arith.xori %v, %c : i8\n";
   std::string text =
       "loop.kernel @k(%x: " + typeX + ", %w: " + typeW + ", %y: " + typeY +
       ") attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {\nloop.contraction [" +
       std::to_string(m) + ", " + std::to_string(n) + ", " + std::to_string(k) +
       "] batch 0 m 1 n 1 k 1 lhs {\n  %v = loop.load %x[d0*" + std::to_string(k) + " + d2] : " + typeX +
       "\n  %u = arith.extui %v : i8 to i32\n  loop.yield %u : i32\n} rhs {\n" +
-      "  %v = loop.panels %w {group = 4 : i64} : " + typeW +
-      " -> i8\n  %u = arith.extsi %v : i8 to i32\n  loop.yield %u : i32\n} epilogue {\n^bb0(%acc: i32):\n" +
+      "  %v = " + weight + "\n" + (flips.value_or(false) ? flipped : "") + "  %u = arith.extsi " +
+      (flips.value_or(false) ? "%f" : "%v") + " : i8 to i32\n  loop.yield %u : i32\n} epilogue {\n^bb0(%acc: i32):\n" +
       "  loop.store %acc, %y[d0*" + std::to_string(n) + " + d1] : " + typeY + "\n}\n}\n";
   INFO(m << " x " << n << " x " << k);
   checkRuns(text, {x.data(), stored.data()}, expected);
@@ -207,6 +214,34 @@ TEST_CASE("products of bytes around the range of pairs", "[contraction]") {
     }
     checkProduct(m, n, k, everyNinth, oneOf({127, -128, 127, 100, -100}));
   }
+}
+
+// Column tiles of each kind in a task: sums of four products fit, of few pairs they do not, of many.
+TEST_CASE("products of bytes by columns of different ranges", "[contraction]") {
+  std::mt19937 numbers(6);
+  for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{40, 240, 132}, {130, 200, 268}, {17, 136, 4100}}) {
+    int64_t drawn = 0;
+    auto weight = [&] {
+      int64_t column = drawn++ % n, kind = column / 32 % 3;
+      bool isLarge = kind == 1 ? numbers() % 12 == 0 : kind == 2;
+      return isLarge ? int(numbers() % 256) : int(numbers() % 16) - 8;
+    };
+    auto any = [&] { return int(numbers() % 256); };
+    checkProduct(m, n, k, any, weight);
+    for (bool flips : {false, true}) {
+      drawn = 0;
+      checkProduct(m, n, k, any, [&] { return weight() ^ (flips ? 128 : 0); }, flips);
+    }
+  }
+}
+
+// Columns that are packed in whole vectors, and fewer.
+TEST_CASE("products of bytes that are no weights", "[contraction]") {
+  std::mt19937 numbers(7);
+  auto any = [&] { return int(numbers() % 256); };
+  for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{64, 100, 128}, {20, 64, 36}, {128, 321, 64}, {24, 17, 256}})
+    for (bool flips : {false, true})
+      checkProduct(m, n, k, any, any, flips);
 }
 
 TEST_CASE("windows of three bytes have the sums of the integers", "[contraction]") {
