@@ -149,12 +149,13 @@ struct ContractionScratch {
 };
 
 /// The same of bytes that are multiplied in pairs: a task's rows, the same transposed, or as 16-bit integers, the
-/// largest byte at each place of a row, a column tile; for each column of a panel a list of weights, and their products for columns and for rows;
-/// a row of zeros in the place of those, and whether rows are transposed, or wide, yet. In bytes a row of A and of the
-/// transposed copy, in numbers a wide row, a list and a column of products, in groups a column of B. Levels that
-/// multiply four bytes leave them alone.
+/// largest byte at each place of a row, a column tile; for each column of a panel a list of weights, and their products
+/// for columns and for rows; a row of zeros in the place of those, and whether rows are transposed, or wide, yet. In
+/// bytes a row of A and of the transposed copy, in numbers a wide row, a list and a column of products, in groups a
+/// column of B. Levels that multiply four bytes leave them alone.
 struct ByteCopies {
-  Expr rowsAt, turnedAt, wideAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt, restOfRowsAt;
+  Expr rowsAt, turnedAt, wideAt, largestAt, columnsAt, listPlacesAt, listWeightsAt, listCountsAt, restOfColumnsAt,
+      restOfRowsAt;
   Expr zerosAt, isTurnedAt, isWidenedAt;
   Expr pitch, turnedPitch, widePitch, listSize, restPitch, rows;
 };

@@ -15,7 +15,8 @@
 // four. (To take out weights until four fit gained nothing.)
 //
 // Column tiles of which many pairs leave 16 bits (of weights over the whole range a fourth of them) are products of
-// 16-bit integers. Lists would take longer: a look at some of the groups tells.
+// 16-bit integers. Lists would take longer, as the first groups tell. (To look at groups all along k took 5 % of MiniLM,
+// whose weights stream from memory.)
 //
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
 //          them. The largest bytes are found in the copies, which are widened once for all tiles of 16-bit integers
@@ -33,8 +34,8 @@
 // `fewestCopied` rows of a task on. A product of a row and an entry takes a third of an instruction, where the tile has
 // a twelfth for each; a list is made weight by weight, for each task. As 16-bit integers the products of a vector take
 // an instruction more. So lists are as fast up to 2 % of the pairs at 16 rows, 7 % at 64 and 12 % at 256 (measured on
-// Zen 3; twice as fast as with lists at 16 rows and weights over the whole range, 0.85 of the time at 256). Sums are the
-// same integers in any order.
+// Zen 3; twice as fast as with lists at 16 rows and weights over the whole range, 0.85 of the time at 256). Sums are
+// the same integers in any order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ using namespace ptc::cpu;
 static constexpr int64_t squareSize = 16; // bytes of the part of a vector that interleaving stays in
 static constexpr int64_t pairsOfGroup = 2;
 static constexpr int64_t groupsLookedAt = 8; // before it is asked whether more are of use
-static constexpr int64_t groupsSampled = 32; // of a panel, for the number of its pairs
+static constexpr int64_t groupsSampled = 16; // of a panel, which have just been read, for the number of its pairs
 
 void ContractionEmission::takeBlocksOfCopies() {
   if (!e.level.multipliesPairs())
@@ -414,26 +415,26 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const C
   return isSplit;
 }
 
-/// Whether so many pairs of some of the panels' groups leave 16 bits that a list of them takes longer than products of
+/// Whether so many pairs of the panels' first groups leave 16 bits that a list of them takes longer than products of
 /// 16-bit integers: for a vector of a group by a row those are `ofWords` instructions more.
 Value ContractionEmission::wantsWords(const ContractionTask &task, ArrayRef<Value> panelsOfTile, Value groups) {
   constexpr int64_t ofWords = 3, ofEntries = 8, ofList = 120; // by a row in all lanes, or once
   OpBuilder &b = e.builder;
-  Value step = i.add(i.floorDiv(groups, i.constant(groupsSampled), true), i.constant(1));
-  Value samples = i.floorDiv(i.add(groups, i.sub(step, i.constant(1))), step, true);
-  Value entries = e.createLoop(i.constant(0), samples, 1, i.constant(0), [&](Value sample, ValueRange carried) {
-                     Value group = i.mul(sample, step), largest = largestOfGroup(group), sum = carried.front();
-                     for (Value panel : panelsOfTile) {
-                       SmallVector<Value> masks;
-                       for (int64_t column = 0; column < panelWidth; column += lanes)
-                         masks.push_back(pairLeaves(loadWeights(task, panel, group, column), largest));
-                       Type bits = b.getIntegerType(unsigned(pairsOfGroup * panelWidth));
-                       Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
-                       Value count = LLVM::CtPopOp::create(b, e.loc, bits, pairs);
-                       sum = i.add(sum, arith::ExtUIOp::create(b, e.loc, b.getI64Type(), count));
-                     }
-                     return SmallVector<Value>{sum};
-                   }).front();
+  Value samples = i.min(groups, i.constant(groupsSampled));
+  auto countPairs = [&](Value group, ValueRange carried) -> SmallVector<Value> {
+    Value largest = largestOfGroup(group), sum = carried.front();
+    for (Value panel : panelsOfTile) {
+      SmallVector<Value> masks;
+      for (int64_t column = 0; column < panelWidth; column += lanes)
+        masks.push_back(pairLeaves(loadWeights(task, panel, group, column), largest));
+      Type bits = b.getIntegerType(unsigned(pairsOfGroup * panelWidth));
+      Value pairs = LLVM::BitcastOp::create(b, e.loc, bits, join(e, masks));
+      Value count = LLVM::CtPopOp::create(b, e.loc, bits, pairs);
+      sum = i.add(sum, arith::ExtUIOp::create(b, e.loc, b.getI64Type(), count));
+    }
+    return {sum};
+  };
+  Value entries = e.createLoop(i.constant(0), samples, 1, i.constant(0), countPairs).front();
   int64_t vectorsOfGroup = int64_t(panelsOfTile.size()) * panelWidth / lanes;
   Value ofEntry = i.add(i.mul(task.rows, i.constant(ofEntries)), i.constant(ofList * lanes));
   Value ofSample = i.mul(task.rows, i.constant(ofWords * vectorsOfGroup * lanes));
@@ -617,9 +618,9 @@ SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &tas
                                                       ValueRange init) {
   TileShape shape = shapeOf(tile);
   auto multiplyCopies = [&](bool inWords) {
-    return inWords ? emitRegisterTile(e, shape, wideOperands(task, tile), init)
-                   : emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/1),
-                                      startOfBytes(task, tile, init));
+    return inWords
+               ? emitRegisterTile(e, shape, wideOperands(task, tile), init)
+               : emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/1), startOfBytes(task, tile, init));
   };
   auto multiply = [&](bool addsFour) {
     return addsFour ? emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/2), init)

@@ -507,9 +507,9 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, wideRows, byteColumns, listPlaces, listWeights,
-      largestBytes, isTurned, isWidened, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels, patchWeights, patchProducts,
-      patchSums, fixedRows, copied;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, wideRows, byteColumns, listPlaces,
+      listWeights, largestBytes, isTurned, isWidened, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels,
+      patchWeights, patchProducts, patchSums, fixedRows, copied;
   ByteCopying copying = ByteCopying::None;
   mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
   /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a

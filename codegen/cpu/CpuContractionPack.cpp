@@ -238,8 +238,8 @@ Value ContractionEmission::emitRhs(EmissionPoint point) {
   return sum;
 }
 
-/// Words of `count` columns that follow each other in memory, a vector of lanes each: bytes of the terms are interleaved,
-/// then pairs of them, in each 128 bits apart.
+/// Words of `count` columns that follow each other in memory, a vector of lanes each: bytes of the terms are
+/// interleaved, then pairs of them, in each 128 bits apart.
 SmallVector<Value> ContractionEmission::emitPanelsOfBytes(EmissionPoint point, Value column, int64_t count) {
   int64_t k = f.firstK();
   Value term = i.mul(point.dims[k], i.constant(f.group));
@@ -260,8 +260,7 @@ SmallVector<Value> ContractionEmission::emitPanelsOfBytes(EmissionPoint point, V
   auto [third, fourth] = interleave(e, pairsOf(high), pairsOf(nextHigh), panelWidth / 2);
   SmallVector<Value> quarters; // of each panel
   for (Value pairs : {first, second, third, fourth})
-    quarters.push_back(
-        LLVM::BitcastOp::create(e.builder, e.loc, VectorType::get(count / 4, accumulator), pairs));
+    quarters.push_back(LLVM::BitcastOp::create(e.builder, e.loc, VectorType::get(count / 4, accumulator), pairs));
   constexpr int64_t ofQuarter = panelWidth / 4;
   auto wordsOf = [&](Value x, Value y, int64_t panel) -> Value { // two quarters
     SmallVector<int32_t> order;

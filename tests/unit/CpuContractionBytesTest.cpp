@@ -157,10 +157,10 @@ void checkProduct(int64_t m, int64_t n, int64_t k, Draw left, Draw right, std::o
       ") attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {\nloop.contraction [" +
       std::to_string(m) + ", " + std::to_string(n) + ", " + std::to_string(k) +
       "] batch 0 m 1 n 1 k 1 lhs {\n  %v = loop.load %x[d0*" + std::to_string(k) + " + d2] : " + typeX +
-      "\n  %u = arith.extui %v : i8 to i32\n  loop.yield %u : i32\n} rhs {\n" +
-      "  %v = " + weight + "\n" + (flips.value_or(false) ? flipped : "") + "  %u = arith.extsi " +
-      (flips.value_or(false) ? "%f" : "%v") + " : i8 to i32\n  loop.yield %u : i32\n} epilogue {\n^bb0(%acc: i32):\n" +
-      "  loop.store %acc, %y[d0*" + std::to_string(n) + " + d1] : " + typeY + "\n}\n}\n";
+      "\n  %u = arith.extui %v : i8 to i32\n  loop.yield %u : i32\n} rhs {\n" + "  %v = " + weight + "\n" +
+      (flips.value_or(false) ? flipped : "") + "  %u = arith.extsi " + (flips.value_or(false) ? "%f" : "%v") +
+      " : i8 to i32\n  loop.yield %u : i32\n} epilogue {\n^bb0(%acc: i32):\n" + "  loop.store %acc, %y[d0*" +
+      std::to_string(n) + " + d1] : " + typeY + "\n}\n}\n";
   INFO(m << " x " << n << " x " << k);
   checkRuns(text, {x.data(), stored.data()}, expected);
 }
@@ -239,7 +239,8 @@ TEST_CASE("products of bytes by columns of different ranges", "[contraction]") {
 TEST_CASE("products of bytes that are no weights", "[contraction]") {
   std::mt19937 numbers(7);
   auto any = [&] { return int(numbers() % 256); };
-  for (auto [m, n, k] : {std::tuple<int64_t, int64_t, int64_t>{64, 100, 128}, {20, 64, 36}, {128, 321, 64}, {24, 17, 256}})
+  for (auto [m, n, k] :
+       {std::tuple<int64_t, int64_t, int64_t>{64, 100, 128}, {20, 64, 36}, {128, 321, 64}, {24, 17, 256}})
     for (bool flips : {false, true})
       checkProduct(m, n, k, any, any, flips);
 }
