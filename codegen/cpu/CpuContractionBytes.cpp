@@ -15,8 +15,8 @@
 // four. (To take out weights until four fit gained nothing.)
 //
 // Column tiles of which many pairs leave 16 bits (of weights over the whole range a fourth of them) are products of
-// 16-bit integers. Lists would take longer, as the first groups tell. (To look at groups all along k took 5 % of MiniLM,
-// whose weights stream from memory.)
+// 16-bit integers. Lists would take longer, as the first groups tell. (To look at groups all along k took 5 % of
+// MiniLM, whose weights stream from memory.)
 //
 //   A      a task's rows are copied, wherever bytes come from: in place, around borders, packed; each column tile reads
 //          them. The largest bytes are found in the copies, which are widened once for all tiles of 16-bit integers
