@@ -549,9 +549,10 @@ int64_t TileEmission::stepsOfTurn() const {
   return steps;
 }
 
-/// Sums that are added to as they are. Of integers LLVM would add up the products of several steps before, and spill.
+/// Sums that are added to as they are. Of 32-bit integers LLVM would add up the products of several steps before, and
+/// spill.
 SmallVector<Value> TileEmission::inOrder(ArrayRef<Value> sums) {
-  if (isa<FloatType>(operands.accumulator))
+  if (!operands.accumulator.isInteger(32))
     return SmallVector<Value>(sums);
   OpBuilder &b = emitter.builder;
   auto fence = b.getStringAttr("llvm.arithmetic.fence"); // is one of floats
