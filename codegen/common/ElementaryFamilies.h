@@ -42,6 +42,8 @@ void eraseUnused(mlir::Operation *op);
 /// Wide vectors of quotients by one number that a loop does not change, as products with its reciprocal
 /// (SharedDivisors.cpp).
 void multiplyByReciprocals(mlir::Operation *root, const ElementaryOptions &options);
+/// All of a softmax's quotients (ir/loop/Softmax.h), if it pays for one of them.
+void multiplyByInverseSums(mlir::Operation *root, const ElementaryOptions &options);
 /// exp(x + lo) * factor, a little more accurate; factor may be absent, is at most 2 and normal.
 Num expOfPair(Num x, Num lo, Num factor);
 /// log(1 + f + fLo) + e log(2) in the base that the constants say, from an argument split as 2^e (1 + f + fLo).

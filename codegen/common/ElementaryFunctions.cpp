@@ -164,7 +164,9 @@ void expandElementaryFunctions(Operation *root, const ElementaryOptions &options
   expandNarrowFunctions(root, options);
   if (options.joinsSigmoids)
     joinSigmoids(root, options);
-  if (options.multipliesByReciprocals || options.multipliesByInverseSums)
+  if (options.multipliesByInverseSums)
+    multiplyByInverseSums(root, options);
+  if (options.multipliesByReciprocals)
     multiplyByReciprocals(root, options);
   if (options.dividesByFloats)
     expandIntegerDivisions(root, options);

@@ -15,9 +15,12 @@
 // (in the epilogue of a product's tile) there are too few to matter.
 //
 // A softmax's sum is 1 at least, and x/b within 1.5 ulp of x y, which is taken for it: --fp=contract allows that, too.
+// If it is for one quotient of a function, then for all, those of the last few elements included: equal elements of a
+// row stay equal.
 //
 // Refused for others: vectors of 256 bits, whose division takes half as long (measured: 1.00 to 1.26 of the time of
-// rows' softmax, quantisation and norms), and divisors of each lane's own (a softmax over channels: 0.97 to 1.05).
+// rows' softmax, quantisation and norms), and divisors of each lane's own (a softmax over channels: 0.97 to 1.05), its
+// own sums included.
 //
 //===----------------------------------------------------------------------===//
 #include "codegen/common/ElementaryFamilies.h"
@@ -42,22 +45,18 @@ static constexpr unsigned ofFunction = 12;     // operations
 namespace {
 /// What a quotient needs of its divisor.
 struct Divisor {
-  Value scale, scaled, reciprocal; // of a softmax's sum the last alone
+  Value scale, scaled, reciprocal;
 };
 using Divisors = llvm::MapVector<std::pair<Value, Type>, Divisor>;
 } // namespace
 
-static bool isOfSoftmax(arith::DivFOp quotient) { return quotient->hasAttr(loop::ofSoftmaxAttr); }
-
-/// The scalar, or the constant vector, that all lanes are divided by; null where each has its own, but for a softmax's.
-static Value getSource(arith::DivFOp quotient) {
-  Value divisor = quotient.getRhs();
+/// The scalar, or the constant vector, that all lanes are divided by; null where each has its own.
+static Value getSource(Value divisor) {
   DenseElementsAttr constant;
   if (matchPattern(divisor, m_Constant(&constant)))
     return constant.isSplat() ? divisor : Value();
   auto broadcast = divisor.getDefiningOp<vector::BroadcastOp>();
-  bool isSplat = broadcast && !isa<VectorType>(broadcast.getSource().getType());
-  return isSplat ? broadcast.getSource() : isOfSoftmax(quotient) ? divisor : Value();
+  return broadcast && !isa<VectorType>(broadcast.getSource().getType()) ? broadcast.getSource() : Value();
 }
 
 static bool isKnownBefore(LoopLikeOpInterface loop, Value value) {
@@ -71,7 +70,7 @@ static bool isPowerOfTwo(Value value) {
 }
 
 static bool isShared(arith::DivFOp quotient) {
-  Value source = getSource(quotient);
+  Value source = getSource(quotient.getRhs());
   if (!source || isPowerOfTwo(source))
     return false;
   if (llvm::any_of(*quotient->getBlock(), llvm::IsaPred<LoopLikeOpInterface>))
@@ -105,61 +104,89 @@ static unsigned countOperations(Block &block) {
   return operations / std::max(divisions, 1u);
 }
 
-static Divisor makeDivisor(Value source, Type type, bool isSum, const ElementaryOptions &options) {
+/// For all lanes of the type.
+static Value spread(ImplicitLocOpBuilder &b, Num number, Type type) {
+  return number.v.getType() == type ? number.v : vector::BroadcastOp::create(b, type, number.v).getResult();
+}
+
+static ImplicitLocOpBuilder behind(Value source) {
   ImplicitLocOpBuilder b(source.getLoc(), source.getContext());
   b.setInsertionPointAfterValue(source);
+  return b;
+}
+
+static Divisor makeDivisor(Value source, Type type, const ElementaryOptions &options) {
+  ImplicitLocOpBuilder b = behind(source);
   Emitter e(b, source.getType(), options);
-  auto spread = [&](Num part) {
-    return part.v.getType() == type ? part.v : vector::BroadcastOp::create(b, type, part.v).getResult();
-  };
   Num divisor = e.num(source), one = e.num(1.0);
-  if (isSum)
-    return {.reciprocal = spread(one / divisor)};
   double power = e.pick(0x1p64, 0x1p500);
   Num scale = select(abs(divisor) < 1 / power, e.num(power), one), scaled = divisor * scale;
-  return {.scale = spread(scale), .scaled = spread(scaled), .reciprocal = spread(one / scaled)};
+  return {
+      .scale = spread(b, scale, type), .scaled = spread(b, scaled, type), .reciprocal = spread(b, one / scaled, type)};
 }
 
 static Value emitQuotient(arith::DivFOp op, const Divisor &divisor, const ElementaryOptions &options) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   Emitter e(b, op.getType(), options);
-  Num reciprocal = e.num(divisor.reciprocal);
-  if (!divisor.scale)
-    return (e.num(op.getLhs()) * reciprocal).v;
-  Num x = e.num(op.getLhs()) * e.num(divisor.scale);
+  Num x = e.num(op.getLhs()) * e.num(divisor.scale), reciprocal = e.num(divisor.reciprocal);
   Num first = x * reciprocal;
   Num rest = fma(-first, e.num(divisor.scaled), x);
   Num quotient = fma(rest, reciprocal, first);
   return select(unordered(quotient, quotient), first, quotient).v;
 }
 
+static bool isOfF32OrF64(arith::DivFOp quotient) {
+  Type element = getElementTypeOrSelf(quotient.getType());
+  return element.isF32() || element.isF64();
+}
+
 void multiplyByReciprocals(Operation *root, const ElementaryOptions &options) {
   SmallVector<arith::DivFOp> quotients;
   root->walk([&](arith::DivFOp quotient) {
     auto type = dyn_cast<VectorType>(quotient.getType());
-    if (!type || !(type.getElementType().isF32() || type.getElementType().isF64()))
-      return;
-    bool isWide = type.getNumElements() * type.getElementTypeBitWidth() >= fewestBits;
-    if ((isOfSoftmax(quotient) ? options.multipliesByInverseSums : options.multipliesByReciprocals && isWide) &&
-        isShared(quotient))
+    bool isWide = type && type.getNumElements() * type.getElementTypeBitWidth() >= fewestBits;
+    if (isWide && isOfF32OrF64(quotient) && isShared(quotient))
       quotients.push_back(quotient);
   });
   llvm::DenseMap<Block *, unsigned> operations;
   for (arith::DivFOp quotient : quotients)
     if (Block *block = quotient->getBlock(); !operations.contains(block))
       operations[block] = countOperations(*block);
-  llvm::erase_if(quotients, [&](arith::DivFOp quotient) {
-    return !isOfSoftmax(quotient) && operations[quotient->getBlock()] > mostOperations;
-  });
-  Divisors divisors, sums;
+  llvm::erase_if(quotients, [&](arith::DivFOp quotient) { return operations[quotient->getBlock()] > mostOperations; });
+  Divisors divisors;
   for (arith::DivFOp quotient : quotients) {
-    Value source = getSource(quotient);
-    Type type = quotient.getType();
-    bool isSum = isOfSoftmax(quotient);
-    auto [entry, isNew] = (isSum ? sums : divisors).insert({{source, type}, {}});
+    Value source = getSource(quotient.getRhs());
+    auto [entry, isNew] = divisors.insert({{source, quotient.getType()}, {}});
     if (isNew)
-      entry->second = makeDivisor(source, type, isSum, options);
+      entry->second = makeDivisor(source, quotient.getType(), options);
     quotient.replaceAllUsesWith(emitQuotient(quotient, entry->second, options));
+    quotient.erase();
+  }
+}
+
+void multiplyByInverseSums(Operation *root, const ElementaryOptions &options) {
+  SmallVector<arith::DivFOp> quotients;
+  bool pays = false;
+  root->walk([&](arith::DivFOp quotient) {
+    if (!quotient->hasAttr(loop::ofSoftmaxAttr) || !isOfF32OrF64(quotient))
+      return;
+    quotients.push_back(quotient);
+    pays |= isa<VectorType>(quotient.getType()) && isShared(quotient);
+  });
+  if (!pays)
+    return;
+  llvm::MapVector<std::pair<Value, Type>, Value> inverses;
+  for (arith::DivFOp quotient : quotients) {
+    Value shared = getSource(quotient.getRhs()), source = shared ? shared : quotient.getRhs();
+    auto [entry, isNew] = inverses.insert({{source, quotient.getType()}, {}});
+    if (isNew) {
+      ImplicitLocOpBuilder b = behind(source);
+      Emitter e(b, source.getType(), options);
+      entry->second = spread(b, 1.0 / e.num(source), quotient.getType());
+    }
+    OpBuilder b(quotient);
+    auto product = arith::MulFOp::create(b, quotient.getLoc(), quotient.getLhs(), entry->second);
+    quotient.replaceAllUsesWith(product.getResult());
     quotient.erase();
   }
 }

@@ -20,7 +20,8 @@
 //   concat(x, y, z) = concat(concat(x, y), z)      where concat(x, y) is computed anyway
 //   convolution(pad(x)) = convolution(x)           zeros around pixels, with a wider border; weights are finite
 //   window(pad(x)) = window(x)                     likewise, of what a sum or an extremum does not depend on
-//   w x = (x' w')'                                 of a weight by a column: it is read as one stream then
+//   w x = (x' w')'                                 of a weight by a column: it is read as one stream then; its sums are
+//                                                  in the order of other products'
 //
 // A value that was split and joined again is written in place where it is one slice. Where each layer reads all layers
 // before it (dense blocks), each concat is a part of the next, so that all are parts of the last one's memory: of many
@@ -571,14 +572,18 @@ struct TurnColumn : OpRewritePattern<MatmulOp> {
   LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
     Value weight = op.getLhs(), column = op.getRhs();
     SmallVector<Expr> dims = getDims(op.getResult());
-    if (!weight.getDefiningOp<WeightOp>() || dims.size() != 2 || !dims[1].isConstant(1) || dims[0].isConstant(1) ||
-        getRank(column) != 2)
+    if (!weight.getDefiningOp<WeightOp>() || dims.size() != 2 || !dims[1].isConstant(1) || getRank(column) != 2)
       return rewriter.notifyMatchFailure(op, "not a weight by a column");
+    constexpr int64_t fewestRows = 256; // a panel that is not full, or a vector's lanes, would be most of fewer
+    if (dims[0].asConstant().value_or(0) < fewestRows)
+      return rewriter.notifyMatchFailure(op, "few rows");
     Location loc = op.getLoc();
     auto asRow = getTensorType({dims[1], getDims(column)[0]}, getElementType(column));
     Value row = ReshapeOp::create(rewriter, loc, asRow, column);
     Value turned = TransposeOp::create(rewriter, loc, weight, ArrayRef<int64_t>{1, 0});
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), MatmulOp::create(rewriter, loc, row, turned));
+    auto product = MatmulOp::create(rewriter, loc, row, turned);
+    product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), product.getResult());
     return success();
   }
 };

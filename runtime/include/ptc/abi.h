@@ -13,8 +13,8 @@
  *
  * Memory
  *  - Every pointer that is passed in stays the caller's. Tensors are dense, row-major ("C order") and need the natural
- *    alignment of their elements only. Results are written to memory of the caller, which must not overlap an input
- *    unless the two are an alias pair (one buffer that is read and updated).
+ *    alignment of their elements only. Results are written to memory of the caller, which must not overlap that of
+ *    another result, nor an input unless the two are an alias pair (one buffer that is read and updated).
  *  - run allocates nothing once the context has seen dims as large as the present ones (see warmup), and nothing at
  *    all when a workspace is passed, but for outputs whose size it finds and values whose size nothing bounds. The
  * bytes of computed strings and sequences that grow lie in memory of the context besides, which is kept: a run that
