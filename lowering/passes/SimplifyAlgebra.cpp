@@ -20,8 +20,6 @@
 //   concat(x, y, z) = concat(concat(x, y), z)      where concat(x, y) is computed anyway
 //   convolution(pad(x)) = convolution(x)           zeros around pixels, with a wider border; weights are finite
 //   window(pad(x)) = window(x)                     likewise, of what a sum or an extremum does not depend on
-//   w x = (x' w')'                                 of a weight by a column: it is read as one stream then; its sums are
-//                                                  in the order of other products'
 //
 // A value that was split and joined again is written in place where it is one slice. Where each layer reads all layers
 // before it (dense blocks), each concat is a part of the next, so that all are parts of the last one's memory: of many
@@ -567,27 +565,6 @@ template <typename OpTy> struct PadIsBorder : OpRewritePattern<OpTy> {
   }
 };
 
-struct TurnColumn : OpRewritePattern<MatmulOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
-    Value weight = op.getLhs(), column = op.getRhs();
-    SmallVector<Expr> dims = getDims(op.getResult());
-    if (!weight.getDefiningOp<WeightOp>() || dims.size() != 2 || !dims[1].isConstant(1) || getRank(column) != 2)
-      return rewriter.notifyMatchFailure(op, "not a weight by a column");
-    constexpr int64_t fewestRows = 256; // a panel that is not full, or a vector's lanes, would be most of fewer
-    if (dims[0].asConstant().value_or(0) < fewestRows)
-      return rewriter.notifyMatchFailure(op, "few rows");
-    Location loc = op.getLoc();
-    auto asRow = getTensorType({dims[1], getDims(column)[0]}, getElementType(column));
-    Value row = ReshapeOp::create(rewriter, loc, asRow, column);
-    Value turned = TransposeOp::create(rewriter, loc, weight, ArrayRef<int64_t>{1, 0});
-    auto product = MatmulOp::create(rewriter, loc, row, turned);
-    product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), product.getResult());
-    return success();
-  }
-};
-
 struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
@@ -595,7 +572,7 @@ struct SimplifyAlgebra : ptc::impl::SimplifyAlgebraBase<SimplifyAlgebra> {
                  DropNeutral<AndOp>, DropNeutral<OrOp>, DivideByPowerOfTwo, DivideByPower, ExpandPower, TanhOfSoftplus,
                  DropSelect, DropDoubleNot, ComposeReshapes, ComposeTransposes, ComposeBroadcasts, DropSlice,
                  GatherIsSlice, JoinSlices, NestConcats, RollIsPad, ExchangeHalves, PadIsBorder<ConvolutionOp>,
-                 PadIsBorder<WindowReduceOp>, TurnColumn>(&getContext());
+                 PadIsBorder<WindowReduceOp>>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
