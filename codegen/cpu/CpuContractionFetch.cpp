@@ -38,13 +38,12 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
   if (isLone && !e.isStage && rowsOfB && columnsOfB) {
     int64_t columnBytes = *rowsOfB * loop::getElementBytes(elementOfB()) / f.group;
     bool streams = *columnsOfB * columnBytes >= leastStreamed;
-    // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
-    fetching.nextColumns = streams && !f.bits && height * panelWidth / lanes >= fewestFetching &&
+    // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next. Narrower vectors have
+    // two in each row, which the processor follows by itself.
+    fetching.nextColumns = streams && !f.bits && lanes == panelWidth && height >= fewestFetching &&
                            width * panelWidth * columnBytes <= mostFetched;
-    // Several streams of lines that are a vector each have more underway: from as far ahead they come too early.
-    bool isQuick = !f.bits && e.level.lanesOf(32) == panelWidth && width >= 3;
     if (streams && !fetching.nextColumns)
-      fetching.ahead = isQuick ? streamAhead / 2 : streamAhead;
+      fetching.ahead = f.bits ? streamAhead : aheadOfStreams(e.level, height, width);
   }
   bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == width;
   fetching.nextColumns &= !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1);

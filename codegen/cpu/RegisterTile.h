@@ -103,9 +103,11 @@ struct TileUse {
   int64_t row, tap;
 };
 
-/// How many bytes ahead a stream of B is fetched where one or two are read at once: half as far hides less, twice as
-/// far comes too early (measured with 32 and 4 bits). Of three and more streams half as far is best.
+/// How many bytes ahead a stream of weights of few bits is fetched: half as far hides less, twice as far comes too early.
 inline constexpr int64_t streamAhead = 2048;
+
+/// The same of wider elements, of which a tile of so many rows reads so many panels at once (RegisterTileChoice.cpp).
+int64_t aheadOfStreams(const CpuLevel &level, int64_t rows, int64_t panels);
 
 /// What is added to each vector of B, or subtracted from it: what lies so many elements behind it. Null: nothing.
 struct TileAddend {
