@@ -7,8 +7,8 @@
 // So is it where they could, but a row is too long for the first-level cache (the groups of a normalisation, the
 // logarithm of a softmax over a vocabulary): x is there still, and read in place of what would be written beside it. In
 // short rows, and across rows, the subtraction costs more than it saves (measured: 1.04 to 1.2 of the time). Only where
-// values cost an addition or two of what is an argument or has other readers, which lies in memory anyway. Not products:
-// with an addition behind them, in one reader, they are rounded otherwise than in another one.
+// values cost an addition or two of what is an argument or has other readers, which lies in memory anyway. Not
+// products: with an addition behind them, in one reader, they are rounded otherwise than in another one.
 //
 //===----------------------------------------------------------------------===//
 
