@@ -106,6 +106,7 @@ static void addSchedule(mlir::OpPassManager &passes, const CompileOptions &optio
     passes.addPass(createSumOfParts());       // nodes are merged into the sums of what they write
     passes.addPass(createSumInStages());      // what each stage is fused with is told by its own dims
     passes.addPass(createSpreadGroups());     // also of rows that a first stage sums up
+    passes.addPass(createRecomputeNodes());   // before fusion, which would store for one reader what others read
   }
   FuseNodesOptions fusion;
   fusion.remarks = options.remarks;

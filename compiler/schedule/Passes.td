@@ -33,6 +33,11 @@ def SpreadGroups : Pass<"ptc-spread-groups", "::mlir::ModuleOp"> {
   let dependentDialects = ["::ptc::loop::LoopDialect"];
 }
 
+def RecomputeNodes : Pass<"ptc-recompute-nodes", "::mlir::ModuleOp"> {
+  let summary = "differences of long rows that lie in memory are computed where they are read";
+  let dependentDialects = ["::ptc::loop::LoopDialect"];
+}
+
 def NormalizeNodes : Pass<"ptc-normalize-nodes", "::mlir::ModuleOp"> {
   let summary = "orders each node's dims as memory runs, drops dims of 1 and merges adjacent dims";
   let dependentDialects = ["::ptc::loop::LoopDialect"];
