@@ -68,16 +68,20 @@ static Error adviseNative(const TargetInfo &info) {
                        "=sm_90a; `ptc doctor` on the machine with the device says which");
 }
 
-/// What to name instead of an unknown level: for a library, those that this ptc has a runtime for.
+/// What to name instead of an unknown level: for a library, levels that this ptc has a runtime for.
 static std::string listLevels(const codegen::Target &target, bool isLinked) {
+  const TargetInfo &info = target.getInfo();
   std::vector<std::string> names;
-  for (StringRef name : target.getInfo().levels) {
+  for (StringRef name : info.levels) {
     Expected<codegen::Level> level = target.describeLevel(name);
     if (!level)
       consumeError(level.takeError());
     else if (!isLinked || artifact::runtimeObject(artifact::runtimeTriple(Triple(level->triple))))
       names.push_back(level->name);
   }
+  if (!info.autoLevels.empty())
+    names.push_back("auto");
+  names.push_back("native");
   return join(names, ", ");
 }
 

@@ -1,11 +1,13 @@
 // numpy's .npy: magic, version, length of a Python dictionary literal, the dictionary, the bytes
-// (numpy/lib/format.py describes it). Only what numpy itself writes is read; Fortran order and other byte orders are
-// refused by name.
+// (numpy/lib/format.py describes it). Only what numpy itself writes is read.
 #include "cli/tensor/TensorFiles.h"
 #include "compiler/DiagnosticRendering.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/Endian.h"
+
+#include <algorithm>
+#include <cstring>
 
 using namespace llvm;
 
@@ -31,10 +33,8 @@ static StringRef valueOf(StringRef dictionary, StringRef key) {
 }
 
 static std::optional<ptc_dtype> parseType(StringRef descr) {
-  if (descr.size() < 3 || (descr[0] == '>' && descr.drop_front(2) != "1"))
-    return std::nullopt;
   unsigned bytes;
-  if (descr.drop_front(2).getAsInteger(10, bytes) || bytes == 0 || bytes > 16)
+  if (descr.size() < 3 || descr.drop_front(2).getAsInteger(10, bytes) || bytes == 0 || bytes > 16)
     return std::nullopt;
   auto make = [&](uint8_t code) { return ptc_dtype{code, static_cast<uint8_t>(bytes * 8), 1}; };
   switch (descr[1]) {
@@ -123,6 +123,27 @@ static bool parseShape(StringRef text, std::vector<int64_t> &shape) {
   return true;
 }
 
+/// From an array whose first dim is innermost, as transposed ones are written.
+static void readFortranOrder(StringRef contents, Tensor &tensor) {
+  size_t count = tensor.elementCount(), element = count ? tensor.bytes.size() / count : 0;
+  for (size_t number = 0; number < count; ++number) {
+    size_t rest = number, place = 0, step = count;
+    for (int64_t extent : reverse(tensor.shape)) {
+      step /= size_t(extent);
+      place += rest % size_t(extent) * step;
+      rest /= size_t(extent);
+    }
+    std::memcpy(&tensor.bytes[number * element], contents.data() + place * element, element);
+  }
+}
+
+/// Bytes of each number, of which a complex one has two, from the first to the last.
+static void swapBytes(Tensor &tensor) {
+  size_t bytes = tensor.dtype.bits / 8u / (tensor.dtype.code == PTC_COMPLEX ? 2 : 1);
+  for (size_t first = 0; first + bytes <= tensor.bytes.size(); first += bytes)
+    std::reverse(tensor.bytes.begin() + first, tensor.bytes.begin() + first + bytes);
+}
+
 Expected<Tensor> parseNpy(StringRef bytes, StringRef path) {
   if (!bytes.starts_with(magic) || bytes.size() < 12)
     return badNpy(path, "it does not begin as one");
@@ -137,17 +158,22 @@ Expected<Tensor> parseNpy(StringRef bytes, StringRef path) {
   std::optional<ptc_dtype> dtype = parseType(descr);
   if (!parseShape(valueOf(header, "shape"), tensor.shape))
     return badNpy(path, "its shape (" + valueOf(header, "shape") + ") is not valid");
-  if (valueOf(header, "fortran_order") == "True" && tensor.shape.size() > 1)
+  bool isTurned = valueOf(header, "fortran_order") == "True" && tensor.shape.size() > 1;
+  if (isTurned && !dtype)
     return badNpy(path, "it is in Fortran order; save numpy.ascontiguousarray(x)");
   if (std::optional<Error> strings = readStrings(descr, contents, tensor, path))
     return *strings ? Expected<Tensor>(std::move(*strings)) : Expected<Tensor>(std::move(tensor));
   if (!dtype)
-    return badNpy(path, "element type '" + descr + "' is not supported");
+    return badNpy(path, "element type '" + descr + "' is not supported; save x.astype(TYPE) of the model's type");
   tensor.dtype = *dtype;
   size_t needed = byteSize(tensor.dtype, tensor.elementCount());
   if (contents.size() < needed)
     return badNpy(path, "it has " + Twine(contents.size()) + " bytes of elements, its shape needs " + Twine(needed));
   tensor.bytes.assign(contents.begin(), contents.begin() + needed);
+  if (isTurned)
+    readFortranOrder(contents, tensor);
+  if (descr[0] == '>')
+    swapBytes(tensor);
   return tensor;
 }
 

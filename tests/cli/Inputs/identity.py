@@ -1,4 +1,5 @@
-"""identity.py write FOLDER: TYPE.onnx (y = transposed x) and TYPE.npy for each type; check FOLDER: TYPE.out.npy is right."""
+"""identity.py write FOLDER: TYPE.onnx (y = transposed x) and TYPE.npy for each type; check FOLDER: TYPE.out.npy is
+right. TYPE.fortran.npy is the same array transposed in memory, TYPE.big.npy with bytes from the first to the last."""
 import sys
 from pathlib import Path
 
@@ -25,12 +26,15 @@ def write():
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
                   folder / f"{name}.onnx")
         np.save(folder / f"{name}.npy", example(name))
+        np.save(folder / f"{name}.fortran.npy", np.asfortranarray(example(name)))
+        np.save(folder / f"{name}.big.npy", example(name).astype(np.dtype(name).newbyteorder(">")))
     (folder / "cut.npy").write_bytes((folder / "float32.npy").read_bytes()[:-8])
 
 
 def check():
     for name in TYPES:
-        np.testing.assert_array_equal(np.load(folder / f"{name}.out.npy"), example(name).T, err_msg=name, strict=True)
+        for file in (f"{name}.out.npy", f"{name}.fortran.out.npy", f"{name}.big.out.npy"):
+            np.testing.assert_array_equal(np.load(folder / file), example(name).T, err_msg=file, strict=True)
 
 
 {"write": write, "check": check}[sys.argv[1]]()
