@@ -17,6 +17,9 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# What has a process of its own: each test; each class, whose tests draw from one generator; or nothing, where tests share
+# what one of them makes, or time things.
+TESTS, CLASSES, NOTHING = "tests", "classes", "nothing"
 
 
 def parse(description, add=None):
@@ -38,12 +41,12 @@ def _tests(suite):
         yield from _tests(test) if isinstance(test, unittest.TestSuite) else [test]
 
 
-def _units(suite):
-    """Lists of tests: one, or those of a class that share what its setUpClass makes."""
+def _units(suite, apart):
+    """Lists of tests: of a class, or one where its class has no setUpClass that they share."""
     units = {}
     for test in _tests(suite):
         is_shared = type(test).setUpClass.__func__ is not unittest.TestCase.setUpClass.__func__
-        units.setdefault(type(test) if is_shared else test, []).append(test)
+        units.setdefault(type(test) if is_shared or apart == CLASSES else test, []).append(test)
     return list(units.values())
 
 
@@ -97,15 +100,14 @@ def _run_side_by_side(units, jobs):
             yield busy.pop(pipe).finish()
 
 
-def run(arguments, load, one_by_one=False):
-    """Runs what `load(loader)` finds and prints the counts; whether a test failed. `one_by_one`: in this process, for
-    tests that share what one of them makes."""
+def run(arguments, load, apart=TESTS):
+    """Runs what `load(loader)` finds and prints the counts; whether a test failed."""
     loader = unittest.TestLoader()
     if arguments.k:
         loader.testNamePatterns = [f"*{arguments.k}*"]
     suite = load(loader)
-    units = _units(suite)
-    if one_by_one or len(units) < 2:
+    units = _units(suite, apart)
+    if apart == NOTHING or len(units) < 2:
         counts = [_run_tests([suite], sys.stdout)]
     else:
         counts = list(_run_side_by_side(units, arguments.j))
@@ -114,20 +116,20 @@ def run(arguments, load, one_by_one=False):
     return failed != 0
 
 
-def run_folder(folder, description):
+def run_folder(folder, description, apart=TESTS):
     """The whole of a suite whose folder has test_*.py files, and a models.py that is told where ptc is."""
     import models
 
     arguments = parse(description)
     models.PTC = arguments.build / "bin" / "ptc"
-    return run(arguments, lambda loader: loader.discover(str(folder)))
+    return run(arguments, lambda loader: loader.discover(str(folder)), apart)
 
 
-def run_class(cases, description, devices=None):
+def run_class(cases, description, devices=None, apart=TESTS):
     """The whole of a suite that is one class, or those derived from it, whose attribute `program` is ptc. With ptx/devices.py it has
     `--device`, and `flags` are those of `ptc compile`."""
     arguments = parse(description, devices and devices.add_arguments)
     cases.program = arguments.build / "bin" / "ptc"
     cases.flags = devices.target_flags(arguments) if devices else []
     classes = [cases, *cases.__subclasses__()]
-    return run(arguments, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes)))
+    return run(arguments, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes)), apart)
