@@ -25,7 +25,9 @@ from onnx import numpy_helper
 
 import suite
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "runtime" / "python"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "runtime" / "python")]
+import levels  # noqa: E402
 import ptc  # noqa: E402
 from ptc.backend import Backend  # noqa: E402
 
@@ -48,16 +50,9 @@ class Outcome:
     seconds: float = 0.0
 
 
-def levels():
-    """CPU levels that this machine runs."""
-    flags = next((line for line in open("/proc/cpuinfo") if line.startswith("flags")), "").split()
-    wide = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"} <= set(flags)
-    return ("x86-64-v3", "x86-64-v4") if wide else ("x86-64-v3",)
-
-
 def level_flags():
     """Flags of what the cases are compiled for, each; they take turns."""
-    return tuple((f"--cpu={name}",) for name in levels())
+    return tuple((f"--cpu={name}",) for name in levels.usual())
 
 
 def _limit():

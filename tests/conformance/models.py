@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import execute
-from execute import FAILED, PASS, Outcome, ptc
+from execute import FAILED, PASS, Outcome, levels, ptc
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "models"))
 import sources  # noqa: E402
@@ -119,7 +119,7 @@ def _compare(row, path, library):
     """A pass's text is the worst error, in digits."""
     expected, worst = _reference(path, row), 0.0
     judge = _judge(row, path, expected)
-    for level in sorted(set(ptc.load(library).levels) & set(execute.levels())):
+    for level in sorted(set(ptc.load(library).levels) & set(levels.usual())):
         one, two = (_sequence(row, lambda feeds, m=ptc.load(library, threads=n, cpu_level=level): m(**feeds)) for n in (1, 2))
         for number, (alone, both, wanted) in enumerate(zip(one, two, expected)):
             where = f"{level}, run {number}"
@@ -171,7 +171,7 @@ def over_bounds(row, manifest):
 def _compile(row, program, path, folder, quick):
     """The library, or why there is none; two compiles give the same bytes."""
     first, second = folder / "a" / "model.so", folder / "b" / "model.so"
-    for library, flags in (((first, ["-j2", f"--cpu={execute.levels()[-1]}"]),) if quick else ((first, ["-j2"]), (second, ["-j1"]))):
+    for library, flags in (((first, ["-j2", f"--cpu={levels.usual()[-1]}"]),) if quick else ((first, ["-j2"]), (second, ["-j1"]))):
         library.parent.mkdir()
         if refused := execute.compile_model(program, path, library, [*row.get("flags", ()), *flags], "so,json"):
             return None, refused

@@ -1,6 +1,7 @@
-"""The library of operators, compiled once, and models that use it."""
+"""The library of operators, compiled once a process, and models that use it."""
 
 import functools
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -17,8 +18,8 @@ FOLDER = tempfile.TemporaryDirectory()
 
 @functools.cache
 def library(language="c", name="operators"):
-    path = Path(FOLDER.name) / language / f"lib{name}.so"
-    path.parent.mkdir(exist_ok=True)
+    path = Path(FOLDER.name) / str(os.getpid()) / language / f"lib{name}.so"  # tests are processes
+    path.parent.mkdir(parents=True, exist_ok=True)
     compiler = {"c": ["cc", "-std=c17"], "c++": ["c++", "-x", "c++", "-std=c++17"]}[language]
     subprocess.run([*compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-I", INCLUDE,
                     HERE / "operators.c", "-o", path], check=True)

@@ -645,4 +645,4 @@ if __name__ == "__main__":
     test_sanitizer.BUILD = ARGUMENTS.build
     OnDevice.program, OnDevice.gpu = ARGUMENTS.build / "bin" / "ptc", ARGUMENTS.gpu
     classes = (OnDevice,) if ARGUMENTS.device == "cuda" else (Cuda, test_sanitizer.Sanitizer)
-    sys.exit(unittests.run(ARGUMENTS, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes))))
+    sys.exit(unittests.run(ARGUMENTS, lambda loader: unittest.TestSuite(map(loader.loadTestsFromTestCase, classes)), unittests.NOTHING))

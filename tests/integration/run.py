@@ -14,7 +14,7 @@ def main():
     arguments = unittests.parse(__doc__)
     project.BUILD = arguments.build
     project.JOBS = arguments.j
-    return unittests.run(arguments, lambda loader: loader.discover(str(HERE)))
+    return unittests.run(arguments, lambda loader: loader.discover(str(HERE)), unittests.NOTHING)
 
 
 if __name__ == "__main__":

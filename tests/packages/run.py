@@ -254,7 +254,7 @@ def main():
     BUILD = arguments.build
     with tempfile.TemporaryDirectory(prefix="ptc-packages-") as name:
         WORK = Path(name).resolve()
-        return unittests.run(arguments, lambda loader: loader.loadTestsFromModule(sys.modules[__name__]))
+        return unittests.run(arguments, lambda loader: loader.loadTestsFromModule(sys.modules[__name__]), unittests.NOTHING)
 
 
 if __name__ == "__main__":

@@ -9,4 +9,4 @@ sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "runtime" / "
 import unittests  # noqa: E402
 
 if __name__ == "__main__":
-    sys.exit(unittests.run_folder(HERE, __doc__))
+    sys.exit(unittests.run_folder(HERE, __doc__, unittests.CLASSES))

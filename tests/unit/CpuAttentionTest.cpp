@@ -70,7 +70,7 @@ void check(const Attention &s, Tensors t, const Numbers &numbers = {}) {
   for (const cpu::CpuLevel *level : plannedLevels()) {
     INFO("level " << level->name.str() << " heads " << s.heads << " i " << s.i << " j " << s.j << " d " << s.d << " e "
                   << s.e << " causal " << s.isCausal << " mask " << s.hasMask << " " << s.symbolicI << s.symbolicJ);
-    auto kernel = CompiledKernel::compile(s.text(), *level, "", numbers);
+    auto kernel = CompiledKernel::share(s.text(), *level, numbers);
     REQUIRE(kernel);
     std::vector<float> o(size_t(s.batch * s.heads * s.i * s.e) + 64, -777.0f);
     kernel->run({t.q.data(), t.k.data(), t.v.data(), t.mask.data(), o.data()}, s.symbols(), 2);
@@ -151,7 +151,7 @@ TEST_CASE("queries read no blocks of keys that a mask hides from them", "[attent
   for (int64_t n = 320 * s.heads * s.e; n < s.j * s.heads * s.e; ++n)
     poisoned.v[size_t(n)] = std::numeric_limits<float>::quiet_NaN();
   for (const cpu::CpuLevel *level : plannedLevels()) {
-    auto kernel = CompiledKernel::compile(s.text(), *level, "", {});
+    auto kernel = CompiledKernel::share(s.text(), *level);
     REQUIRE(kernel);
     std::vector<float> o(size_t(s.heads * s.i * s.e));
     kernel->run({t.q.data(), t.k.data(), poisoned.v.data(), t.mask.data(), o.data()}, s.symbols(), 2);

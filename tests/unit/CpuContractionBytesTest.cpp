@@ -85,7 +85,7 @@ std::vector<int8_t> panelsOf(const std::vector<uint8_t> &w, int64_t terms, int64
 void checkRuns(const std::string &text, std::vector<void *> arguments, const std::vector<int32_t> &expected) {
   for (const cpu::CpuLevel *level : runnableLevels()) {
     INFO(level->name.str());
-    auto kernel = CompiledKernel::compile(text, *level);
+    auto kernel = CompiledKernel::share(text, *level);
     REQUIRE(kernel);
     const size_t guard = 64;
     std::vector<int32_t> y(expected.size() + guard, -777);

@@ -56,7 +56,7 @@ void check(const NeededProduct &p, bool zeroesA, bool zeroesB, const cpu::CpuLev
         b[size_t((i * p.k + k) * p.n + n)] *= zeroesB ? 0 : 1;
       }
   });
-  auto kernel = CompiledKernel::compile(p.text(), level);
+  auto kernel = CompiledKernel::share(p.text(), level);
   REQUIRE(kernel);
   std::vector<float> c(size_t(p.batch * p.m * p.n), -777.0f);
   kernel->run({a.data(), b.data(), c.data()}, {}, 3);
@@ -89,7 +89,7 @@ TEST_CASE("terms behind the row are left out", "[contraction]") {
   check(product, true, false);
   // The last term meets none of the first tile's rows.
   for (const cpu::CpuLevel *level : plannedLevels()) {
-    auto kernel = CompiledKernel::compile(product.text(), *level);
+    auto kernel = CompiledKernel::share(product.text(), *level);
     REQUIRE(kernel);
     std::vector<float> a(size_t(3 * 97 * 97), 0.0f), b(size_t(3 * 97 * 40), 1.0f), c(size_t(3 * 97 * 40), -777.0f);
     std::fill(b.begin() + 96 * 40, b.begin() + 97 * 40, NAN);

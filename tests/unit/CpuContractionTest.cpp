@@ -31,7 +31,7 @@ void checkMatmul(const Matmul &s, const cpu::CpuLevel &level, const Numbers &num
   }
   if (!s.isPacked)
     stored = b;
-  auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
+  auto kernel = CompiledKernel::share(s.text(), level, numbers);
   REQUIRE(kernel);
   const size_t guard = 64;
   std::vector<float> c(size_t(s.batch * s.m * s.n) + guard, -777.0f);
@@ -78,7 +78,7 @@ void checkConvolution(const Convolution &s, const cpu::CpuLevel &level, const Nu
     auto packed = packPanels(w.data() + g * s.out * terms, terms, s.out, 1, terms);
     panels.insert(panels.end(), packed.begin(), packed.end());
   }
-  auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
+  auto kernel = CompiledKernel::share(s.text(), level, numbers);
   REQUIRE(kernel);
   std::vector<float> y(residual.size(), -777.0f);
   std::vector<int64_t> symbols(s.isFreeBatch ? 1 : 0, s.images);
@@ -363,7 +363,7 @@ TEST_CASE("outputs beside each other in a row of the tile read no pixels but the
   auto panels = packPanels(w.data(), s.kernelWidth * s.in, s.out, 1, s.kernelWidth * s.in);
   std::vector<float> zeros(size_t(s.outHeight() * s.outWidth() * s.out)), y(zeros.size());
   for (const cpu::CpuLevel *level : plannedLevels()) {
-    auto kernel = CompiledKernel::compile(s.text(), *level, "");
+    auto kernel = CompiledKernel::share(s.text(), *level);
     REQUIRE(kernel);
     kernel->run({x.data(), panels.data(), zeros.data(), zeros.data(), y.data()}, {}, 1);
     for (int64_t at = 0; at < s.outWidth(); ++at)

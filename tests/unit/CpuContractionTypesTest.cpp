@@ -47,7 +47,7 @@ void check(const std::string &typeA, const std::string &typeB, const std::string
   for (const cpu::CpuLevel *level : runnableLevels())
     for (bool isPacked : {true, false}) {
       INFO(level->name.str() << " " << typeA << " x " << typeB << " -> " << acc << " packed " << isPacked);
-      auto kernel = CompiledKernel::compile(kernelText(typeA, typeB, acc, widenA, widenB, isPacked), *level);
+      auto kernel = CompiledKernel::share(kernelText(typeA, typeB, acc, widenA, widenB, isPacked), *level);
       REQUIRE(kernel);
       auto valueA = [](int64_t i) { return int(i * 7 % 23) - 11; };
       auto valueB = [](int64_t i) { return int(i * 5 % 19) - 9; };
@@ -143,7 +143,7 @@ TEST_CASE("a packed weight is scaled by groups of k", "[contraction]") {
     scales[i] = float(1 << (i % 4));
   for (const cpu::CpuLevel *level : runnableLevels()) {
     INFO(level->name.str());
-    auto kernel = CompiledKernel::compile(text, *level);
+    auto kernel = CompiledKernel::share(text, *level);
     REQUIRE(kernel);
     kernel->run({a.data(), b.data(), scales.data(), c.data()}, {}, 2);
     int wrong = 0;

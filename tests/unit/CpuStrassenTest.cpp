@@ -28,7 +28,7 @@ struct Product {
 
   std::vector<float> run(const cpu::CpuLevel &level, int64_t pieces) {
     std::vector<float> panels = packPanels(b.data(), shape.k, shape.n, shape.n, 1);
-    auto kernel = CompiledKernel::compile(shape.text(), level);
+    auto kernel = CompiledKernel::share(shape.text(), level);
     REQUIRE(kernel);
     CHECK(kernel->config.find("strassen") != std::string::npos);
     std::vector<float> c(size_t(shape.m * shape.n) + guard, -777.0f);

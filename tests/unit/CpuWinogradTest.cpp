@@ -59,7 +59,7 @@ void check(const Convolution &s, const cpu::CpuLevel &level, const Numbers &numb
   auto x = randomFloats(s.images * s.height * s.width * s.in, 1), w = randomFloats(s.out * elementsOf(s) * s.in, 2);
   auto bias = randomFloats(s.out, 3), residual = randomFloats(s.images * s.outHeight() * s.outWidth() * s.out, 4);
   auto panels = transformedPanels(s, w);
-  auto kernel = CompiledKernel::compile(s.text(), level, "", numbers);
+  auto kernel = CompiledKernel::share(s.text(), level, numbers);
   REQUIRE(kernel);
   std::vector<float> y(residual.size(), -777.0f);
   std::vector<void *> buffers{x.data(), panels.data(), bias.data(), residual.data(), y.data()};

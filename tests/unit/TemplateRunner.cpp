@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <deque>
 
 using namespace ptc;
 using namespace ptc::test;
@@ -142,6 +143,28 @@ std::unique_ptr<CompiledKernel> CompiledKernel::compile(const std::string &text,
   }
   result->function = symbol->toPtr<Function *>();
   return result;
+}
+
+std::shared_ptr<CompiledKernel> CompiledKernel::share(const std::string &text, const cpu::CpuLevel &level,
+                                                      const Numbers &numbers) {
+  struct Kept {
+    std::string text;
+    const cpu::CpuLevel *level;
+    Numbers numbers;
+    std::shared_ptr<CompiledKernel> kernel;
+  };
+  constexpr size_t mostKept = 48;                        // four texts at every level, with room
+  static std::deque<Kept> &kept = *new std::deque<Kept>; // never destroyed: what LLVM's objects refer to may go first
+  for (const Kept &one : kept)
+    if (one.text == text && one.level == &level && one.numbers == numbers)
+      return one.kernel;
+  std::shared_ptr<CompiledKernel> kernel = compile(text, level, "", numbers);
+  if (!kernel)
+    return nullptr;
+  if (kept.size() == mostKept)
+    kept.pop_front();
+  kept.push_back({text, &level, numbers, kernel});
+  return kernel;
 }
 
 int64_t CompiledKernel::iterations(const std::vector<int64_t> &symbols) const {

@@ -21,6 +21,10 @@ public:
   /// Loop text; the kernel of this name (empty: the first). Null after an error, which goes to stderr.
   static std::unique_ptr<CompiledKernel> compile(const std::string &text, const cpu::CpuLevel &level,
                                                  const std::string &name = "", const Numbers &numbers = {});
+  /// The first kernel of the text, as above. The last ones are kept for calls with the same arguments: a text says
+  /// nothing of the numbers that a test draws, and little of the values of symbols.
+  static std::shared_ptr<CompiledKernel> share(const std::string &text, const cpu::CpuLevel &level,
+                                               const Numbers &numbers = {});
   ~CompiledKernel();
 
   /// Runs all iterations in `pieces` calls, last one first; each piece gets scratch filled with NaN patterns of its
