@@ -14,7 +14,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionBytes.h"
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionFixedPoint.h"
+#include "codegen/cpu/CpuContractionPatches.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
@@ -326,9 +329,9 @@ void ContractionEmission::forEachKind(const ContractionTask &task, llvm::functio
 void ContractionEmission::emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind) {
   TileShape shape = shapeOf(tile);
   if (kind == TileKind::FixedPoint)
-    return finishTile(task, tile, [&](ValueRange init) { return multiplyFixed(task, tile, init); });
+    return finishTile(task, tile, [&](ValueRange init) { return fixedRows->multiply(task, tile, init); });
   if (kind == TileKind::Bytes)
-    return finishTile(task, tile, [&](ValueRange init) { return multiplyBytes(task, tile, init); });
+    return finishTile(task, tile, [&](ValueRange init) { return bytes->multiply(task, tile, init); });
   Fetching fetching = chooseFetching(tile);
   TileOperands operands = operandsOf(task, tile, shape, fetching);
   auto multiply = [&](const TileOperands &own, ValueRange init) {
@@ -404,7 +407,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
       return;
     }
     if (kind == TileKind::Bytes)
-      copyColumnsOfBytes(task, columns, panel, kLower, kUpper);
+      bytes->copyColumns(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
       if (kind == TileKind::Bytes && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
@@ -500,6 +503,11 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   isFlatN = isFlat(f.firstN(), f.nDims);
 }
 
+ContractionEmission::~ContractionEmission() = default;
+
+ContractionTechnique::ContractionTechnique(ContractionEmission &contraction)
+    : c(contraction), e(c.e), f(c.f), i(c.i), accumulator(c.accumulator), lanes(c.lanes) {}
+
 /// The tile that tuning asks for; none where it asks for none, or for one that cuts parts.
 static std::optional<TileSplit> findTunedTile(const ContractionForm &form, const CpuLevel &level,
                                               const TiledExtents &extents) {
@@ -537,29 +545,17 @@ void ContractionEmission::findScratch() {
   line = at(f.scratch.lineAt);
   sums = at(f.scratch.sumsAt);
   fill = at(f.scratch.fillAt);
-  byteRows = at(f.bytes.rowsAt);
-  turnedRows = at(f.bytes.turnedAt);
-  wideRows = at(f.bytes.wideAt);
-  byteColumns = at(f.bytes.columnsAt);
-  listPlaces = at(f.bytes.listPlacesAt);
-  listWeights = at(f.bytes.listWeightsAt);
-  largestBytes = at(f.bytes.largestAt);
-  isTurned = at(f.bytes.isTurnedAt);
-  isWidened = at(f.bytes.isWidenedAt);
-  listCounts = at(f.bytes.listCountsAt);
-  restOfColumns = at(f.bytes.restOfColumnsAt);
-  restOfRows = at(f.bytes.restOfRowsAt);
-  zeroRow = at(f.bytes.zerosAt);
-  patchPixels = at(f.patches.pixelsAt);
-  patchWeights = at(f.patches.weightsAt);
-  patchProducts = at(f.patches.productsAt);
-  patchSums = at(f.patches.outputsAt);
-  fixedRows = at(f.fixedPoint.at);
+  if (f.bytes.rowsAt)
+    bytes = std::make_unique<ByteEmission>(*this);
+  if (f.patches.pixelsAt)
+    patches = std::make_unique<PatchEmission>(*this);
+  if (f.fixedPoint.at)
+    fixedRows = std::make_unique<FixedPointEmission>(*this);
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {
   if (takesPatches())
-    return emitPatches(task);
+    return patches->emit(task);
   if (!f.blocks.isSplitK()) {
     emitBlock(task, i.constant(0), value(f.kLoops[0].extent));
     return;
@@ -580,7 +576,7 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     if (f.rhs.isPacked())
       packRhs(task, lower, upper);
     if (copying != ByteCopying::None)
-      copyRowsOfBytes(task, lower, upper);
+      bytes->copyRows(task, lower, upper);
     emitBlock(task, lower, upper);
   });
   Value columnEnd = i.min(i.mul(task.endPanel, i.constant(panelWidth)), n);
@@ -645,11 +641,11 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
         if (splitsA)
           copyForStrassen(task);
         if (takesPatches())
-          transformPixels(task);
+          patches->transformPixels(task);
         if (copiesA)
-          copyRowsOfBytes(task, i.constant(0), value(f.kLoops[0].extent));
+          bytes->copyRows(task, i.constant(0), value(f.kLoops[0].extent));
         if (fixesA)
-          fixRows(task);
+          fixedRows->copyRows(task);
         if (copied)
           copyForMatrix(task);
       });

@@ -7,71 +7,14 @@
 #ifndef PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
 #define PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
 
-#include "codegen/cpu/CpuContraction.h"
-#include "llvm/ADT/BitVector.h"
+#include "codegen/cpu/CpuContractionTask.h"
+#include <memory>
 
 namespace ptc::cpu {
 
-/// The block of the result that a task computes.
-struct ContractionTask {
-  mlir::Value batch, mBlock, nBlock;
-  mlir::Value matrix; // of a packed weight's, which repeat where the batch has more
-  llvm::SmallVector<mlir::Value> batchDims;
-  mlir::Value firstRow, rows;       // rows [firstRow, firstRow + rows)
-  mlir::Value firstTile, endTile;   // row tiles
-  mlir::Value firstPanel, endPanel; // panels
-  mlir::Value firstColumnTile, endColumnTile;
-};
-
-/// Sums that wait for an epilogue: so many rows, of which the first is `row` of the result and starts at its `column`.
-struct WaitingSums {
-  mlir::Value sums, row, rows, column;
-};
-
-/// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset. Where tiles are parts of lines,
-/// those of a line start at `firsts`, after as many other tiles of it as `before`.
-struct RowClass {
-  int64_t height;
-  mlir::Value offset, lower, upper;
-  llvm::SmallVector<int64_t> firsts;
-  int64_t before = 0;
-};
-
-/// A patch's first row, and how many of its lines and columns the patches before it have, too.
-struct PatchPlace {
-  mlir::Value row, sharedLines, sharedColumns;
-};
-
-/// A block of channels: its first term, its groups.
-struct PatchBlock {
-  mlir::Value lower, groups;
-};
-
-/// For each place along a dim of the rows the elements of the window that lie in the image there.
-using SeenPlaces = llvm::SmallVector<llvm::BitVector>;
-
-/// Rows of each line that are a tile: [first, first + height).
-struct LinePart {
-  int64_t first, height;
-};
-
-/// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset; or, where its panels lie
-/// `apart`, at panel t + offset.
-struct ColumnClass {
-  int64_t panels, offset;
-  mlir::Value lower, upper;
-  bool isMasked = false;            // the last panel may be partly outside n
-  int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
-  mlir::Value apart;                // panels from each panel of a tile to its next one; null: they are neighbours
-};
-
-/// A tile of a task: its number among the row tiles, its first row and panel, and where the outermost loop over k runs.
-struct ContractionTile {
-  RowClass rows;
-  ColumnClass columns;
-  mlir::Value number, row, panel;
-  mlir::Value kLower, kUpper;
-};
+class ByteEmission;
+class FixedPointEmission;
+class PatchEmission;
 
 /// Rows that are worth such sums; fewer, and vectors read a weight as fast as memory gives it.
 inline constexpr int64_t fewestInMatrix = 5;
@@ -85,27 +28,19 @@ struct MatrixSlots {
   mlir::Value a, b;        // copies of two registers of each operand
 };
 
-/// Words of two 16-bit integers that a group of four bytes is taken apart into: its even bytes, its odd ones.
-inline constexpr int64_t wordsOfGroup = 2, termsOfWord = 2;
-
 /// Which tasks multiply copies of their bytes in pairs; how many rows they have may be known to a run alone.
 enum class ByteCopying { None, ManyRows, All };
 
 /// Which tasks take their rows in fixed point: those of few rows may be known to a run alone.
 enum class FixedPoint { None, FewRows, All };
 
-/// How weights of few bits are multiplied by bytes: four terms at once, by one instruction on an unsigned and a signed
-/// byte, on signed ones, or on pairs that are added up in 16 bits.
-enum class ByteProducts { None, Dots, SignedDots, Pairs };
-
 /// What a tile multiplies: operands as they are, bytes in pairs, rows in fixed point.
 enum class TileKind { Plain, Bytes, FixedPoint };
 
-/// Of a tile's rows in A, where the outer loops over k stand (TileOperands).
-using RowAddresses = std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)>;
-
-struct ContractionEmission {
+class ContractionEmission {
+public:
   ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
+  ~ContractionEmission();
   void emit(mlir::Value begin, mlir::Value end);
   /// A node behind the product's blocks: the parts of the task's columns. Where the node stands in the emitter's
   /// kernel.
@@ -217,7 +152,6 @@ struct ContractionEmission {
   // Tiles in lines of the image (CpuContractionLines.cpp).
   /// Sets lineParts or the height of tiles, and asksForZeros, where that saves products.
   void cutLines();
-  std::optional<llvm::SmallVector<SeenPlaces>> findSeenInLines();
   /// Rows of a line that has parts.
   int64_t lengthOfLine() const { return lineParts.back().first + lineParts.back().height; }
 
@@ -258,22 +192,7 @@ struct ContractionEmission {
   /// Tiles of pairs of rows; `larger` of them have one pair more. A last one may have an odd number of rows.
   Parts splitPairs();
   llvm::SmallVector<RowClass> classesOfPairs(const ContractionTask &task);
-  /// Where the copies of a quarter of A or of a sum begin, of the tile of so many rows from `row` on.
-  mlir::Value copyOf(const ContractionTask &task, mlir::Value row, int64_t copy, int64_t height);
-  /// Where it is noted whether quarters of that tile may be added.
-  mlir::Value flagOf(const ContractionTask &task, mlir::Value row);
-  llvm::SmallVector<mlir::Value> copyRowPair(mlir::Value upper, mlir::Value lower, mlir::Value target, int64_t height);
-  mlir::Value areNear(mlir::Value upper, mlir::Value lower);
   void copyForStrassen(const ContractionTask &task);
-  void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
-                           int64_t panel);
-  /// Of copy `a` by quarter `b` of B with another one added or, with a negative sign, subtracted (-1: with none).
-  TileOperands operandsOfQuarters(const ContractionTask &task, const ContractionTile &tile, int64_t a, int64_t b,
-                                  int64_t other, int64_t sign);
-  mlir::Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
-  void addToSums(mlir::Value target, mlir::ValueRange tileSums, bool isFirst, bool isSubtracted);
-  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile);
-  void multiplyPlainly(const ContractionTask &task, const ContractionTile &tile);
   void emitStrassenTile(const ContractionTask &task, const ContractionTile &tile);
 
   // Pixels that a tile's rows share (CpuContractionPixels.cpp).
@@ -335,51 +254,9 @@ struct ContractionEmission {
   ByteCopying chooseCopying();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
   bool copiesRowsOfTasks() const { return copying != ByteCopying::None && !f.blocks.isSplitK(); }
-  void copyRowsOfBytes(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  int64_t rowOfPlace(int64_t place) const;
-  void findLargest(mlir::Value rows, mlir::Value terms);
-  void turnRows(mlir::Value rows, mlir::Value terms);
-  void onceForRows(mlir::Value isMade, llvm::function_ref<void()> make);
-  void widenRows(mlir::Value rows, mlir::Value terms);
-  mlir::Value groupsTo(mlir::Value k);
-  mlir::Value zeroBytes();
-  /// Of two groups that follow each other.
-  using WeightsOfGroups = std::array<mlir::Value, 2>;
-  mlir::Value largestPairs(mlir::Value weights, mlir::Value largest);
-  mlir::Value isAtEnd(mlir::Value sums, bool isLargest);
-  mlir::Value pairLeaves(mlir::Value weights, mlir::Value largest);
-  mlir::Value fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest);
-  void takeOut(mlir::Value pairs, mlir::Value copy, mlir::Value term);
-  mlir::Value largestOfGroup(mlir::Value group);
-  mlir::Value loadWeights(const ContractionTask &task, mlir::Value panel, mlir::Value group, int64_t column);
-  mlir::Value addsFour(const ContractionTask &task, mlir::Value panel, mlir::Value groups, mlir::Value before);
-  mlir::Value wholePairs(mlir::Value groups);
-  /// Whether something is left out, in lists.
-  mlir::Value copyWeights(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
-  mlir::Value copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p, mlir::Value from,
-                               mlir::Value groups);
-  mlir::Value wantsWords(const ContractionTask &task, llvm::ArrayRef<mlir::Value> panelsOfTile, mlir::Value groups);
-  void widenPanel(const ContractionTask &task, int64_t p, mlir::Value from, mlir::Value groups);
-  /// Copies the tile's columns where something has to be left out, and multiplies that by all rows.
-  void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
-                          mlir::Value kLower, mlir::Value kUpper);
-  llvm::SmallVector<mlir::Value> multiplyEntries(mlir::Value entry, mlir::Value row, mlir::ValueRange sums);
-  void multiplyLists(const ContractionTask &task);
-  void transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p);
-  TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile, int64_t addedPairs);
-  TileOperands wideOperands(const ContractionTask &task, const ContractionTile &tile);
-  llvm::SmallVector<mlir::Value> multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
-                                               mlir::ValueRange init);
-  /// `init` (empty: 0) and the products of what the tile's columns leave out.
-  llvm::SmallVector<mlir::Value> startOfBytes(const ContractionTask &task, const ContractionTile &tile,
-                                              mlir::ValueRange init);
 
   // Rows in fixed point (CpuContractionFixedPoint.cpp).
-  ByteProducts chooseByteProducts() const;
   FixedPoint chooseFixedPoint();
-  void fixRows(const ContractionTask &task);
-  llvm::SmallVector<mlir::Value> multiplyFixed(const ContractionTask &task, const ContractionTile &tile,
-                                               mlir::ValueRange init);
 
   // Windows of 3 x 3 bytes, 4 x 4 outputs at once (CpuContractionPatches.cpp). A task's rows are patches then.
   bool takesPatches() const { return f.patches.ofImage && e.level.multipliesPairs(); }
@@ -387,19 +264,6 @@ struct ContractionEmission {
   mlir::Value loadWords(mlir::Value from, int64_t groups);
   /// A vector of zeros of the accumulator's type.
   mlir::Value zeroSum();
-  PatchPlace placeOf(mlir::Value patch);
-  RowAddresses pixelsOf(const ContractionTask &task, mlir::Value row);
-  Expr termsOfOuter(const KLoop &kLoop);
-  void forEachPatchBlock(llvm::function_ref<void(const PatchBlock &block)> body);
-  void transformPixels(const ContractionTask &task);
-  void transformWeights(const ContractionTask &task, mlir::Value panel, const PatchBlock &block);
-  void multiplyTile(const PatchBlock &block, mlir::Value point, mlir::Value first, int64_t height);
-  void multiplyPatches(const ContractionTask &task, const PatchBlock &block);
-  mlir::Value outputsOf(mlir::Value local, int64_t output, const TileVector &vector);
-  void startOutputs(const ContractionTask &task, mlir::Value panel);
-  void addToOutputs(const ContractionTask &task);
-  void finishPatches(const ContractionTask &task, mlir::Value panel);
-  void emitPatches(const ContractionTask &task);
 
   // Packing (CpuContractionPack.cpp). Each runs only where the copy from the task before does not serve.
   void packLhs(const ContractionTask &task);
@@ -507,24 +371,13 @@ struct ContractionEmission {
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, wideRows, byteColumns, listPlaces,
-      listWeights, largestBytes, isTurned, isWidened, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels,
-      patchWeights, patchProducts, patchSums, fixedRows, copied;
+  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, copied;
   ByteCopying copying = ByteCopying::None;
   mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
-  /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
-  /// row's to the next's. Zeros at one place where there are none.
-  struct RestOfPanel {
-    mlir::Value first, pitch;
-  };
-  /// The column tile: its first panel where it is, whether sums of four products are added up in 16 bits. Else panels
-  /// are copied, in words of 16-bit integers or without what is in lists.
-  struct ByteColumns {
-    mlir::Value inPlace, addsFour, inWords;
-    llvm::SmallVector<RestOfPanel> rests;
-  };
-  ByteColumns bytesOfTile;
   FixedPoint fixedPoint = FixedPoint::None;
+  std::unique_ptr<ByteEmission> bytes;                        // null: the contraction has no room for their copies
+  std::unique_ptr<PatchEmission> patches;                     // the same
+  std::unique_ptr<FixedPointEmission> fixedRows;              // the same
   mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
   mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none
   mlir::Region bias;                                          // yields it; empty: there is none
