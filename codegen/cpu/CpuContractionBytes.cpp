@@ -40,6 +40,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionBytes.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -331,7 +332,7 @@ Value ByteEmission::largestOfGroup(Value group) {
 Value ByteEmission::loadWeights(const ContractionTask &task, Value panel, Value group, int64_t column) {
   Value place = i.add(i.mul(group, i.constant(panelWidth)), i.constant(column));
   Value words = e.createLoad(accumulator, lanes, e.getAddress(panel, accumulator, place));
-  return c.convertsWeight() ? c.convertedGroups(task, words) : words;
+  return c.convertsWeight() ? WeightConverter(c, task).convertGroups(words) : words;
 }
 
 /// Whether no four products of a panel can leave 16 bits, nor those of the panels before; of a last group that has none

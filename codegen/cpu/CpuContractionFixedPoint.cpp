@@ -39,6 +39,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionFixedPoint.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -473,8 +474,9 @@ Value FixedPointTile::restOf(const TileVector &vector, ValueRange outer) const {
   SmallVector<Value> ks(outer);
   ks.push_back(i.constant(0));
   Value elements = e.splat(i.constant(element), vector.lanes);
-  return c.converted(task, c.pointInLoops(task, ks, /*term=*/0), conversion.factored, tile.panel, elements,
-                     vector.column);
+  WeightConverter converter(c, task);
+  return converter.convert(converter.pointInLoops(ks, /*term=*/0), conversion.factored, tile.panel, elements,
+                           vector.column);
 }
 
 SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value panels, Value record, Value ahead,
@@ -495,7 +497,7 @@ SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value p
   sums = words == together ? addFrom(i.constant(0), sums)
                            : e.createLoop(i.constant(0), i.constant(words), together, sums, addFrom);
   for (auto [index, vector] : llvm::enumerate(vectors)) {
-    Value factor = c.factorOf(task, tile.panel, vector, outer, /*prefetches=*/fetchedAhead > 0);
+    Value factor = WeightConverter(c, task).factorOf(tile.panel, vector, outer, /*prefetches=*/fetchedAhead > 0);
     Value rest = restOf(vector, outer);
     for (int64_t row = 0; row < rows; ++row) {
       size_t at = size_t(row) * vectors.size() + index;

@@ -32,7 +32,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionPatches.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -255,8 +257,8 @@ void PatchEmission::transformWeights(const ContractionTask &task, Value panel, c
         for (int64_t tap = 0; tap < patchTaps * patchTaps; ++tap) { // loaded twice: registers hold those of one parity
           Value at = i.add(i.mul(i.add(source, i.mul(i.constant(tap), inner)), width), i.constant(part));
           Value bytes = e.createLoad(accumulator, lanes, e.getAddress(from, accumulator, at));
-          auto [even, odd] =
-              splitBytes(e, c.convertsWeight() ? c.convertedGroups(task, bytes) : bytes, /*isSigned=*/true);
+          auto [even, odd] = splitBytes(e, c.convertsWeight() ? WeightConverter(c, task).convertGroups(bytes) : bytes,
+                                        /*isSigned=*/true);
           columns[size_t(tap % patchTaps)].push_back(parity ? odd : even);
         }
         Value word = i.mul(i.add(i.mul(local, i.constant(wordsOfGroup)), i.constant(parity)), width);
@@ -329,7 +331,7 @@ Value PatchEmission::outputsOf(Value local, int64_t output, const TileVector &ve
 /// What the sums of the panel's outputs start from.
 void PatchEmission::startOutputs(const ContractionTask &task, Value panel) {
   ColumnClass columns{.panels = 1, .offset = 0};
-  SmallVector<Value> start = c.initialSums(task, RowClass{.height = 1}, columns, panel);
+  SmallVector<Value> start = c.epilogue->initialSums(task, RowClass{.height = 1}, columns, panel);
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     for (auto [index, vector] : llvm::enumerate(getTileVectors(1, panelWidth, lanes)))
       for (int64_t output = 0; output < patchOutputs; ++output)
@@ -370,7 +372,7 @@ void PatchEmission::finish(const ContractionTask &task, Value panel) {
       Value output = i.add(i.mul(line, size), place.sharedColumns);
       Value own = e.getAddress(outputsOf(local, 0, first), accumulator, i.mul(output, c.sumsPitch));
       Value row = i.add(i.add(place.row, i.mul(line, width)), place.sharedColumns);
-      c.emitEpilogueOnSums(task, own, row, i.sub(size, place.sharedColumns), column, columnEnd);
+      c.epilogue->emitOnSums(task, own, row, i.sub(size, place.sharedColumns), column, columnEnd);
     });
   });
 }

@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "codegen/cpu/ScratchLayout.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/Strassen.h"
@@ -394,8 +395,8 @@ void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTi
   if (f.blocks.isSplitK())
     return;
   Value column = i.mul(tile.panel, i.constant(panelWidth));
-  c.emitEpilogueOnSums(task, c.sums, tile.row, i.constant(tile.rows.height), column,
-                       i.add(column, i.constant(tilePanels * panelWidth)));
+  c.epilogue->emitOnSums(task, c.sums, tile.row, i.constant(tile.rows.height), column,
+                         i.add(column, i.constant(tilePanels * panelWidth)));
 }
 
 void ContractionEmission::copyForStrassen(const ContractionTask &task) { StrassenEmission(*this).copyRows(task); }

@@ -23,11 +23,6 @@ struct ContractionTask {
   mlir::Value firstColumnTile, endColumnTile;
 };
 
-/// Sums that wait for an epilogue: so many rows, of which the first is `row` of the result and starts at its `column`.
-struct WaitingSums {
-  mlir::Value sums, row, rows, column;
-};
-
 /// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset. Where tiles are parts of lines,
 /// those of a line start at `firsts`, after as many other tiles of it as `before`.
 struct RowClass {
@@ -72,11 +67,11 @@ public:
   explicit ContractionTechnique(ContractionEmission &contraction);
 
 protected:
-  mlir::Value value(Expr expr) { return e.emitExpr(expr, {}); }
-  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body) {
+  mlir::Value value(Expr expr) const { return e.emitExpr(expr, {}); }
+  void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body) const {
     e.forEach(lower, upper, step, body);
   }
-  void emitIf(mlir::Value condition, llvm::function_ref<void()> body) { e.emitIf(condition, body); }
+  void emitIf(mlir::Value condition, llvm::function_ref<void()> body) const { e.emitIf(condition, body); }
 
   ContractionEmission &c;
   KernelEmitter &e;
