@@ -14,7 +14,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionBytes.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
+#include "codegen/cpu/CpuContractionFixedPoint.h"
+#include "codegen/cpu/CpuContractionMatrix.h"
+#include "codegen/cpu/CpuContractionPatches.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "codegen/cpu/CpuTuning.h"
 #include "codegen/cpu/CpuWinograd.h"
@@ -164,14 +170,6 @@ SmallVector<Value> ContractionEmission::addressesApart(Value first, Type element
   return addresses;
 }
 
-Value ContractionEmission::fixedRowStride() {
-  Value bytes = i.constant(f.lhs.elementBytes());
-  if (f.lhs.form == LhsForm::PackedRows)
-    return i.mul(value(f.scratch.lhsPitch), bytes);
-  std::optional<int64_t> step = stepInPlace(f);
-  return step ? i.mul(i.constant(*step), bytes) : Value();
-}
-
 Value ContractionEmission::movedBy(Value base, ValueRange outer) {
   Value offset = i.constant(0);
   for (auto [at, loop] : llvm::zip(outer, f.kLoops))
@@ -296,7 +294,7 @@ TileOperands ContractionEmission::operandsOf(const ContractionTask &task, const 
                     i.mul(tile.kUpper, rowsOfStep), nextPanels(task, tile));
   }
   if (!f.rhs.isPacked())
-    convertOperand(operands, shape, task, tile);
+    WeightConverter(*this, task).convertIn(operands, shape, tile);
   for (auto [index, kLoop] : llvm::enumerate(f.kLoops))
     operands.loops.push_back({.lower = index ? i.constant(0) : tile.kLower,
                               .upper = index ? value(kLoop.extent) : tile.kUpper,
@@ -326,9 +324,9 @@ void ContractionEmission::forEachKind(const ContractionTask &task, llvm::functio
 void ContractionEmission::emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind) {
   TileShape shape = shapeOf(tile);
   if (kind == TileKind::FixedPoint)
-    return finishTile(task, tile, [&](ValueRange init) { return multiplyFixed(task, tile, init); });
+    return finishTile(task, tile, [&](ValueRange init) { return fixedRows->multiply(task, tile, init); });
   if (kind == TileKind::Bytes)
-    return finishTile(task, tile, [&](ValueRange init) { return multiplyBytes(task, tile, init); });
+    return finishTile(task, tile, [&](ValueRange init) { return bytes->multiply(task, tile, init); });
   Fetching fetching = chooseFetching(tile);
   TileOperands operands = operandsOf(task, tile, shape, fetching);
   auto multiply = [&](const TileOperands &own, ValueRange init) {
@@ -361,9 +359,10 @@ void ContractionEmission::finishTile(const ContractionTask &task, const Contract
   const RowClass &rows = tile.rows;
   const ColumnClass &columns = tile.columns;
   if (!f.blocks.isSplitK()) {
-    SmallVector<Value> accumulators = products(initialSums(task, rows, columns, tile.panel));
-    return waits(task, rows, columns) ? storeSums(rows, columns, accumulators)
-                                      : emitEpilogueOnTile(task, rows, columns, tile.row, tile.panel, accumulators);
+    SmallVector<Value> accumulators = products(epilogue->initialSums(task, rows, columns, tile.panel));
+    return epilogue->waits(rows, columns)
+               ? epilogue->storeSums(columns, accumulators)
+               : epilogue->emitOnTile(task, rows, columns, tile.row, tile.panel, accumulators);
   }
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   SmallVector<Value> slots, init;
@@ -381,20 +380,9 @@ void ContractionEmission::finishTile(const ContractionTask &task, const Contract
     e.createStore(sum, slot);
 }
 
-/// Tiles of so many rows that wait together: where they are turned, few, of which squares are nearly full.
-int64_t ContractionEmission::tilesTogether(int64_t height) const {
-  if (!f.turns)
-    return tilesThatWait;
-  auto isFull = [&](int64_t rows) { return 8 * rows >= 7 * int64_t(llvm::alignTo(rows, lanes)); };
-  int64_t tiles = 1;
-  while (!isFull(tiles * height) && (tiles + 1) * height <= rowsThatTurn)
-    ++tiles;
-  return tiles;
-}
-
 void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
-  if (matrixSlots)
-    return emitMatrixBlock(task, kLower, kUpper);
+  if (matrix)
+    return matrix->emitBlock(task, kLower, kUpper);
   auto emitRows = [&](const ColumnClass &columns, Value panel, TileKind kind) {
     if (takesStrassen()) {
       for (const RowClass &rows : rowClasses(task))
@@ -404,7 +392,7 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
       return;
     }
     if (kind == TileKind::Bytes)
-      copyColumnsOfBytes(task, columns, panel, kLower, kUpper);
+      bytes->copyColumns(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
       if (kind == TileKind::Bytes && !i.asConstant(m) && isLoneRowTile(rows.height))
         continue; // many rows have no such tile
@@ -415,19 +403,19 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
         emitTile(task, withNeededTerms({rows, columns, number, row, panel, kLower, kUpper}), kind);
       };
       RowClass finished = rowsOfOutputs(rows);
-      if (f.blocks.isSplitK() || !waits(task, finished, columns)) {
+      if (f.blocks.isSplitK() || !epilogue->waits(finished, columns)) {
         loop(rows.lower, rows.upper, 1, emitOne);
         continue;
       }
-      int64_t together = rows.firsts.empty() ? tilesTogether(finished.height) : 1; // rows follow each other
+      int64_t together = rows.firsts.empty() ? epilogue->tilesTogether(finished.height) : 1; // rows follow each other
       loop(rows.lower, rows.upper, together, [&](Value first) {
         Value last = i.min(i.add(first, i.constant(together)), rows.upper);
         loop(first, last, 1, [&](Value rowTile) {
-          waitingRows = i.mul(i.sub(rowTile, first), i.constant(finished.height));
+          epilogue->setWaitingRows(i.mul(i.sub(rowTile, first), i.constant(finished.height)));
           emitOne(rowTile);
         });
-        emitWaitingEpilogue(task, columns, i.mul(firstRowOf(rows, first), i.constant(outputs)),
-                            i.mul(i.sub(last, first), i.constant(finished.height)), panel);
+        epilogue->emitOnWaiting(task, columns, i.mul(firstRowOf(rows, first), i.constant(outputs)),
+                                i.mul(i.sub(last, first), i.constant(finished.height)), panel);
       });
     }
   };
@@ -490,15 +478,13 @@ ContractionEmission::ContractionEmission(KernelEmitter &emitter, ContractionForm
   if (e.isStage && !f.rhs.isPacked() && extents.panels * panelWidth * extents.k >= leastTurned)
     isBackwards = i.compare(arith::CmpIPredicate::eq,
                             i.mod(e.symbolValue(loop::RecurrenceOp::stepSymbol), i.constant(2), true), i.constant(1));
-  auto isFlat = [&](int64_t first, int64_t count) {
-    for (int64_t d = first; d + 1 < first + count; ++d)
-      if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
-        return false;
-    return true;
-  };
-  isFlatM = isFlat(f.firstM(), f.mDims);
-  isFlatN = isFlat(f.firstN(), f.nDims);
+  epilogue = std::make_unique<ContractionEpilogue>(*this);
 }
+
+ContractionEmission::~ContractionEmission() = default;
+
+ContractionTechnique::ContractionTechnique(ContractionEmission &contraction)
+    : c(contraction), e(c.e), f(c.f), i(c.i), accumulator(c.accumulator), lanes(c.lanes) {}
 
 /// The tile that tuning asks for; none where it asks for none, or for one that cuts parts.
 static std::optional<TileSplit> findTunedTile(const ContractionForm &form, const CpuLevel &level,
@@ -534,37 +520,24 @@ void ContractionEmission::findScratch() {
   auto at = [&](Expr offset) { return offset ? scratchAt(offset) : Value(); };
   lhsPack = at(f.scratch.lhsAt);
   rhsPack = at(f.scratch.rhsAt);
-  line = at(f.scratch.lineAt);
   sums = at(f.scratch.sumsAt);
   fill = at(f.scratch.fillAt);
-  byteRows = at(f.bytes.rowsAt);
-  turnedRows = at(f.bytes.turnedAt);
-  wideRows = at(f.bytes.wideAt);
-  byteColumns = at(f.bytes.columnsAt);
-  listPlaces = at(f.bytes.listPlacesAt);
-  listWeights = at(f.bytes.listWeightsAt);
-  largestBytes = at(f.bytes.largestAt);
-  isTurned = at(f.bytes.isTurnedAt);
-  isWidened = at(f.bytes.isWidenedAt);
-  listCounts = at(f.bytes.listCountsAt);
-  restOfColumns = at(f.bytes.restOfColumnsAt);
-  restOfRows = at(f.bytes.restOfRowsAt);
-  zeroRow = at(f.bytes.zerosAt);
-  patchPixels = at(f.patches.pixelsAt);
-  patchWeights = at(f.patches.weightsAt);
-  patchProducts = at(f.patches.productsAt);
-  patchSums = at(f.patches.outputsAt);
-  fixedRows = at(f.fixedPoint.at);
+  if (f.bytes.rowsAt)
+    bytes = std::make_unique<ByteEmission>(*this);
+  if (f.patches.pixelsAt)
+    patches = std::make_unique<PatchEmission>(*this);
+  if (f.fixedPoint.at)
+    fixedRows = std::make_unique<FixedPointEmission>(*this);
 }
 
 void ContractionEmission::emitTask(const ContractionTask &task) {
   if (takesPatches())
-    return emitPatches(task);
+    return patches->emit(task);
   if (!f.blocks.isSplitK()) {
     emitBlock(task, i.constant(0), value(f.kLoops[0].extent));
     return;
   }
-  zeroSums(task);
+  epilogue->zeroSums(task);
   Value size = value(f.blocks.kSize), extent = value(f.kLoops[0].extent), blocks = value(f.blocks.k);
   if (fixedPoint == FixedPoint::FewRows) { // which are one tile
     Value isFew = i.compare(arith::CmpIPredicate::sle, task.rows, i.constant(mostInFixedPoint));
@@ -580,26 +553,27 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     if (f.rhs.isPacked())
       packRhs(task, lower, upper);
     if (copying != ByteCopying::None)
-      copyRowsOfBytes(task, lower, upper);
+      bytes->copyRows(task, lower, upper);
     emitBlock(task, lower, upper);
   });
   Value columnEnd = i.min(i.mul(task.endPanel, i.constant(panelWidth)), n);
-  emitEpilogueOnSums(task, sums, task.firstRow, task.rows, i.mul(task.firstPanel, i.constant(panelWidth)), columnEnd);
+  epilogue->emitOnSums(task, sums, task.firstRow, task.rows, i.mul(task.firstPanel, i.constant(panelWidth)), columnEnd);
 }
 
 void ContractionEmission::emit(Value begin, Value end) {
   if (f.lhs.form == LhsForm::Redirected)
     fillRedirected();
   auto emitInVectors = [&] {
-    takeBias();
+    epilogue->takeBias();
     emitTasks(begin, end);
   };
   if (!sumsInMatrix())
     return emitInVectors();
   auto emitInMatrix = [&] {
-    prepareMatrix();
+    matrix = std::make_unique<MatrixEmission>(*this);
     emitTasks(begin, end);
-    releaseMatrix();
+    matrix->release();
+    matrix.reset();
   };
   if (i.asConstant(m))
     return emitInMatrix();
@@ -632,26 +606,27 @@ void ContractionEmission::emitTasks(Value begin, Value end) {
   bool packsA = f.lhs.isPacked();
   bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
   bool splitsA = takesStrassen(), copiesA = copiesRowsOfTasks(), fixesA = fixedPoint != FixedPoint::None;
+  bool copiesInMatrix = matrix && matrix->copiesRows();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
     Value lhsKey = sharesCopies() ? task.mBlock : i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || splitsA || copiesA || fixesA || takesPatches() || copied)
+    if (packsA || splitsA || copiesA || fixesA || takesPatches() || copiesInMatrix)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
         if (splitsA)
           copyForStrassen(task);
         if (takesPatches())
-          transformPixels(task);
+          patches->transformPixels(task);
         if (copiesA)
-          copyRowsOfBytes(task, i.constant(0), value(f.kLoops[0].extent));
+          bytes->copyRows(task, i.constant(0), value(f.kLoops[0].extent));
         if (fixesA)
-          fixRows(task);
-        if (copied)
-          copyForMatrix(task);
+          fixedRows->copyRows(task);
+        if (copiesInMatrix)
+          matrix->copyRows(task);
       });
     if (packsB)
       emitIf(i.compare(arith::CmpIPredicate::ne, rhsKey, carried[1]),

@@ -39,6 +39,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionBytes.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -88,7 +90,24 @@ ByteCopying ContractionEmission::chooseCopying() {
 // Rows of A
 //===----------------------------------------------------------------------===//
 
-void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLower, Value kUpper) {
+ByteEmission::ByteEmission(ContractionEmission &contraction) : ContractionTechnique(contraction) {
+  auto at = [&](Expr offset) { return offset ? c.scratchAt(offset) : Value(); };
+  byteRows = at(f.bytes.rowsAt);
+  turnedRows = at(f.bytes.turnedAt);
+  wideRows = at(f.bytes.wideAt);
+  byteColumns = at(f.bytes.columnsAt);
+  listPlaces = at(f.bytes.listPlacesAt);
+  listWeights = at(f.bytes.listWeightsAt);
+  largestBytes = at(f.bytes.largestAt);
+  isTurned = at(f.bytes.isTurnedAt);
+  isWidened = at(f.bytes.isWidenedAt);
+  listCounts = at(f.bytes.listCountsAt);
+  restOfColumns = at(f.bytes.restOfColumnsAt);
+  restOfRows = at(f.bytes.restOfRowsAt);
+  zeroRow = at(f.bytes.zerosAt);
+}
+
+void ByteEmission::copyRows(const ContractionTask &task, Value kLower, Value kUpper) {
   Type byte = f.lhs.element;
   int64_t together = e.level.lanesOf(8) / f.group; // groups of a vector
   auto copyRun = [&](Value from, Value to, Value groups) {
@@ -110,11 +129,11 @@ void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLo
       }
   };
   Value rows = task.rows;
-  if (copying == ByteCopying::ManyRows)
+  if (c.copying == ByteCopying::ManyRows)
     rows = i.select(i.compare(arith::CmpIPredicate::sge, rows, i.constant(fewestCopied)), rows, i.constant(0));
   Value endRow = i.add(task.firstRow, rows);
   loop(task.firstRow, endRow, 1, [&](Value row) {
-    auto addresses = rowAddresses(task, RowClass{.height = 1}, row);
+    auto addresses = c.rowAddresses(task, RowClass{.height = 1}, row);
     SmallVector<Value> outer;
     auto copyLoops = [&](auto &&self, Value to) -> void {
       const KLoop &kLoop = f.kLoops[outer.size()];
@@ -139,7 +158,7 @@ void ContractionEmission::copyRowsOfBytes(const ContractionTask &task, Value kLo
 }
 
 /// Of each place of so many copied rows.
-void ContractionEmission::findLargest(Value rows, Value terms) {
+void ByteEmission::findLargest(Value rows, Value terms) {
   Type byte = f.lhs.element;
   int64_t size = e.level.lanesOf(8);
   auto upTo = [&](Value first, Value end, int64_t width) {
@@ -160,17 +179,17 @@ void ContractionEmission::findLargest(Value rows, Value terms) {
 
 /// The row of a block whose byte is at this place of the transposed copy: two vectors of interleaved 16-bit integers
 /// have then the rows of two vectors of sums, in their order.
-int64_t ContractionEmission::rowOfPlace(int64_t place) const {
+int64_t ByteEmission::rowOfPlace(int64_t place) const {
   int64_t words = e.level.lanesOf(16), parts = words / 8, word = place % words;
   return place / words * words + word % 8 / 4 * (4 * parts) + word / 8 * 4 + word % 4;
 }
 
-Value ContractionEmission::zeroBytes() {
+Value ByteEmission::zeroBytes() {
   return i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get({squareSize}, f.lhs.element))));
 }
 
 /// Squares of 16 terms by the rows of a vector. Rows behind the last are zeros.
-void ContractionEmission::turnRows(Value rows, Value terms) {
+void ByteEmission::turnRows(Value rows, Value terms) {
   Type byte = f.lhs.element;
   int64_t together = e.level.lanesOf(8);
   Value zero = zeroBytes(), vector = i.constant(together);
@@ -209,7 +228,7 @@ void ContractionEmission::turnRows(Value rows, Value terms) {
 }
 
 /// What `make` makes of the rows' copies, if it is the first time.
-void ContractionEmission::onceForRows(Value isMade, llvm::function_ref<void()> make) {
+void ByteEmission::onceForRows(Value isMade, llvm::function_ref<void()> make) {
   Value made = e.createLoad(e.builder.getI64Type(), 1, isMade);
   emitIf(i.compare(arith::CmpIPredicate::eq, made, i.constant(0)), [&] {
     make();
@@ -218,14 +237,14 @@ void ContractionEmission::onceForRows(Value isMade, llvm::function_ref<void()> m
 }
 
 /// The rows' copies as 16-bit integers, in words. What lies behind the terms is no term of the products.
-void ContractionEmission::widenRows(Value rows, Value terms) {
+void ByteEmission::widenRows(Value rows, Value terms) {
   Type byte = f.lhs.element, wide = e.builder.getI16Type();
   int64_t together = e.level.lanesOf(16);
   loop(i.constant(0), rows, 1, [&](Value row) {
     Value from = e.getAddress(byteRows, byte, i.mul(row, value(f.bytes.pitch)));
     Value to = e.getAddress(wideRows, wide, i.mul(row, value(f.bytes.widePitch)));
     loop(i.constant(0), terms, together, [&](Value term) {
-      e.createStore(loadWords(e.getAddress(from, byte, term), together / f.group), e.getAddress(to, wide, term));
+      e.createStore(c.loadWords(e.getAddress(from, byte, term), together / f.group), e.getAddress(to, wide, term));
     });
   });
 }
@@ -235,30 +254,30 @@ void ContractionEmission::widenRows(Value rows, Value terms) {
 //===----------------------------------------------------------------------===//
 
 /// Where a panel's k loop stands, in groups: those of the outermost loop's [kLower, kUpper).
-Value ContractionEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.front().bStride)); }
+Value ByteEmission::groupsTo(Value k) { return i.mul(k, value(f.kLoops.front().bStride)); }
 
 /// The sums of the pairs of a vector of groups by the largest bytes, which saturate.
-Value ContractionEmission::largestPairs(Value weights, Value largest) {
+Value ByteEmission::largestPairs(Value weights, Value largest) {
   auto bytes = VectorType::get(lanes * f.group, e.builder.getI8Type());
   return createBytePairs(e, LLVM::BitcastOp::create(e.builder, e.loc, bytes, e.splat(largest, lanes)),
                          LLVM::BitcastOp::create(e.builder, e.loc, bytes, weights));
 }
 
 /// Whether sums that saturated are the largest or the smallest number: they have left 16 bits, or are about to.
-Value ContractionEmission::isAtEnd(Value sums, bool isLargest) {
+Value ByteEmission::isAtEnd(Value sums, bool isLargest) {
   APInt end = isLargest ? APInt::getSignedMaxValue(16) : APInt::getSignedMinValue(16);
   Value limit = i.constant(cast<TypedAttr>(DenseElementsAttr::get(cast<VectorType>(sums.getType()), end)));
   return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, sums, limit);
 }
 
 /// For each pair of a vector of weights of a group whether its products may leave 16 bits: those of two signs do not.
-Value ContractionEmission::pairLeaves(Value weights, Value largest) {
+Value ByteEmission::pairLeaves(Value weights, Value largest) {
   Value sums = largestPairs(weights, largest);
   return arith::OrIOp::create(e.builder, e.loc, isAtEnd(sums, true), isAtEnd(sums, false));
 }
 
 /// The same of the sums with the pairs of the next group: those of each sign for themselves.
-Value ContractionEmission::fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest) {
+Value ByteEmission::fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest) {
   OpBuilder &b = e.builder;
   Value zero = i.constant(cast<TypedAttr>(b.getZeroAttr(VectorType::get({lanes * f.group}, b.getI8Type())))), leave;
   for (bool isLargest : {true, false}) {
@@ -278,7 +297,7 @@ Value ContractionEmission::fourLeave(const WeightsOfGroups &weights, const Weigh
 
 /// Puts the second weights of the pairs that the bits of `pairs` tell into the lists of their columns, and zeros in
 /// place of them: bit 2 * column + pair of each group from `term` on, whose copy begins at `copy`.
-void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
+void ByteEmission::takeOut(Value pairs, Value copy, Value term) {
   OpBuilder &b = e.builder;
   Type byte = b.getI8Type(), half = b.getI16Type();
   Value count = LLVM::CtPopOp::create(b, e.loc, pairs.getType(), pairs), one = i.constant(1);
@@ -303,22 +322,22 @@ void ContractionEmission::takeOut(Value pairs, Value copy, Value term) {
 }
 
 /// The largest bytes at the places of a group, as a word.
-Value ContractionEmission::largestOfGroup(Value group) {
+Value ByteEmission::largestOfGroup(Value group) {
   Value place = i.mul(group, i.constant(f.group));
   Value bytes = e.createLoad(f.lhs.element, f.group, e.getAddress(largestBytes, f.lhs.element, place));
   return LLVM::BitcastOp::create(e.builder, e.loc, accumulator, bytes);
 }
 
 /// A vector of groups of a panel, from a column on.
-Value ContractionEmission::loadWeights(const ContractionTask &task, Value panel, Value group, int64_t column) {
+Value ByteEmission::loadWeights(const ContractionTask &task, Value panel, Value group, int64_t column) {
   Value place = i.add(i.mul(group, i.constant(panelWidth)), i.constant(column));
   Value words = e.createLoad(accumulator, lanes, e.getAddress(panel, accumulator, place));
-  return convertsWeight() ? convertedGroups(task, words) : words;
+  return c.convertsWeight() ? WeightConverter(c, task).convertGroups(words) : words;
 }
 
 /// Whether no four products of a panel can leave 16 bits, nor those of the panels before; of a last group that has none
 /// beside it, no two.
-Value ContractionEmission::addsFour(const ContractionTask &task, Value panel, Value groups, Value before) {
+Value ByteEmission::addsFour(const ContractionTask &task, Value panel, Value groups, Value before) {
   OpBuilder &b = e.builder;
   Value whole = wholePairs(groups);
   auto type = VectorType::get({lanes * pairsOfGroup}, b.getI1Type());
@@ -364,11 +383,11 @@ Value ContractionEmission::addsFour(const ContractionTask &task, Value panel, Va
 }
 
 /// Of so many groups those that have another one beside them.
-Value ContractionEmission::wholePairs(Value groups) {
+Value ByteEmission::wholePairs(Value groups) {
   return i.sub(groups, i.mod(groups, i.constant(2), /*nonNegative=*/true));
 }
 
-Value ContractionEmission::copyWeights(const ContractionTask &task, Value from, Value to, Value groups) {
+Value ByteEmission::copyWeights(const ContractionTask &task, Value from, Value to, Value groups) {
   OpBuilder &b = e.builder;
   constexpr int64_t together = 64 / (pairsOfGroup * panelWidth); // groups of one word of bits
   auto copy = [&](Value group, int64_t count, Value any) -> SmallVector<Value> {
@@ -399,8 +418,8 @@ Value ContractionEmission::copyWeights(const ContractionTask &task, Value from, 
   return arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ne, any.front(), i.constant(0));
 }
 
-Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p,
-                                            Value from, Value groups) {
+Value ByteEmission::copyPanel(const ContractionTask &task, const ColumnClass &columns, int64_t p, Value from,
+                              Value groups) {
   Type word = e.builder.getI64Type();
   Value none = i.constant(0), size = value(f.bytes.rows);
   loop(none, i.constant(panelWidth), 1,
@@ -417,7 +436,7 @@ Value ContractionEmission::copyPanelOfBytes(const ContractionTask &task, const C
 
 /// Whether so many pairs of the panels' first groups leave 16 bits that a list of them takes longer than products of
 /// 16-bit integers: for a vector of a group by a row those are `ofWords` instructions more.
-Value ContractionEmission::wantsWords(const ContractionTask &task, ArrayRef<Value> panelsOfTile, Value groups) {
+Value ByteEmission::wantsWords(const ContractionTask &task, ArrayRef<Value> panelsOfTile, Value groups) {
   constexpr int64_t ofWords = 3, ofEntries = 8, ofList = 120; // by a row in all lanes, or once
   OpBuilder &b = e.builder;
   Value samples = i.min(groups, i.constant(groupsSampled));
@@ -442,7 +461,7 @@ Value ContractionEmission::wantsWords(const ContractionTask &task, ArrayRef<Valu
 }
 
 /// A panel's copy in words of 16-bit integers.
-void ContractionEmission::widenPanel(const ContractionTask &task, int64_t p, Value from, Value groups) {
+void ByteEmission::widenPanel(const ContractionTask &task, int64_t p, Value from, Value groups) {
   Value size = i.mul(value(f.bytes.rows), i.constant(wordsOfGroup * panelWidth));
   Value to = e.getAddress(byteColumns, accumulator, i.mul(size, i.constant(p)));
   loop(i.constant(0), groups, 1, [&](Value group) {
@@ -455,17 +474,17 @@ void ContractionEmission::widenPanel(const ContractionTask &task, int64_t p, Val
   });
 }
 
-void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, Value panel,
-                                             Value kLower, Value kUpper) {
+void ByteEmission::copyColumns(const ContractionTask &task, const ColumnClass &columns, Value panel, Value kLower,
+                               Value kUpper) {
   Value lower = groupsTo(kLower), groups = i.sub(groupsTo(kUpper), lower), width = i.constant(panelWidth);
   for (int64_t at = 0; at < panelWidth; at += lanes)
-    e.createStore(zeroSum(), e.getAddress(zeroRow, accumulator, i.constant(at)));
+    e.createStore(c.zeroSum(), e.getAddress(zeroRow, accumulator, i.constant(at)));
   SmallVector<Value> panelsOfTile;
-  Value fits = i.constant(e.builder.getBoolAttr(!convertsWeight()));
+  Value fits = i.constant(e.builder.getBoolAttr(!c.convertsWeight()));
   for (int64_t p = 0; p < columns.panels; ++p) {
-    Value from = panelAddress(task, i.add(panel, i.constant(p)), kLower);
+    Value from = c.panelAddress(task, i.add(panel, i.constant(p)), kLower);
     panelsOfTile.push_back(e.getAddress(from, accumulator, i.mul(lower, width)));
-    if (!convertsWeight())
+    if (!c.convertsWeight())
       fits = addsFour(task, panelsOfTile.back(), groups, fits);
   }
   Value none = i.constant(e.builder.getBoolAttr(false));
@@ -478,7 +497,7 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
       if (inWords)
         widenPanel(task, int64_t(p), from, groups);
       else
-        found[p] = copyPanelOfBytes(task, columns, int64_t(p), from, groups);
+        found[p] = copyPanel(task, columns, int64_t(p), from, groups);
     return found;
   };
   SmallVector<Type> allFlags(flags);
@@ -492,11 +511,11 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
     return found;
   });
   Value inWords = areSplit.pop_back_val();
-  bytesOfTile = {.inPlace = panelsOfTile.front(), .addsFour = fits, .inWords = inWords, .rests = {}};
+  columnTile = {.inPlace = panelsOfTile.front(), .addsFour = fits, .inWords = inWords, .rests = {}};
   for (auto [p, isSplit] : llvm::enumerate(areSplit)) {
     Value own = e.getAddress(restOfRows, accumulator, i.constant(int64_t(p) * panelWidth));
     Value pitch = i.select(isSplit, i.constant(columns.panels * panelWidth), i.constant(0));
-    bytesOfTile.rests.push_back({i.select(isSplit, own, zeroRow), pitch});
+    columnTile.rests.push_back({i.select(isSplit, own, zeroRow), pitch});
   }
 }
 
@@ -505,7 +524,7 @@ void ContractionEmission::copyColumnsOfBytes(const ContractionTask &task, const 
 //===----------------------------------------------------------------------===//
 
 /// Two entries by the rows of a vector of bytes.
-SmallVector<Value> ContractionEmission::multiplyEntries(Value entry, Value row, ValueRange sums) {
+SmallVector<Value> ByteEmission::multiplyEntries(Value entry, Value row, ValueRange sums) {
   OpBuilder &b = e.builder;
   int64_t words = e.level.lanesOf(16);
   Value weights = e.createLoad(b.getI16Type(), 2, e.getAddress(listWeights, b.getI16Type(), entry));
@@ -531,7 +550,7 @@ SmallVector<Value> ContractionEmission::multiplyEntries(Value entry, Value row, 
 }
 
 /// Each column's list by all rows of the task.
-void ContractionEmission::multiplyLists(const ContractionTask &task) {
+void ByteEmission::multiplyLists(const ContractionTask &task) {
   OpBuilder &b = e.builder;
   int64_t together = e.level.lanesOf(8);
   auto type = VectorType::get({lanes}, accumulator);
@@ -554,7 +573,7 @@ void ContractionEmission::multiplyLists(const ContractionTask &task) {
 }
 
 /// As panel p of the tile's rows.
-void ContractionEmission::transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p) {
+void ByteEmission::transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p) {
   loop(i.constant(0), task.rows, lanes, [&](Value row) {
     for (int64_t part = 0; part < panelWidth; part += lanes) {
       SmallVector<Value> square;
@@ -577,28 +596,27 @@ void ContractionEmission::transposeRest(const ContractionTask &task, const Colum
 //===----------------------------------------------------------------------===//
 
 /// Of a tile that adds up so many pairs.
-TileOperands ContractionEmission::byteOperands(const ContractionTask &task, const ContractionTile &tile,
-                                               int64_t addedPairs) {
+TileOperands ByteEmission::byteOperands(const ContractionTask &task, const ContractionTile &tile, int64_t addedPairs) {
   Type byte = f.lhs.element;
   Value width = i.constant(panelWidth), group = i.constant(f.group);
   Value lower = groupsTo(tile.kLower), pitch = value(f.bytes.pitch);
   TileOperands operands{.accumulator = accumulator, .aElement = byte, .bElement = accumulator, .group = f.group};
   operands.addedPairs = addedPairs;
   bool isInPlace = addedPairs > 1;
-  operands.panelStride = isInPlace ? panelWords() : i.mul(value(f.bytes.rows), width);
-  Value panels = isInPlace ? bytesOfTile.inPlace : byteColumns;
+  operands.panelStride = isInPlace ? c.panelWords() : i.mul(value(f.bytes.rows), width);
+  Value panels = isInPlace ? columnTile.inPlace : byteColumns;
   operands.panels = e.getAddress(panels, accumulator, i.sub(i.constant(0), i.mul(lower, width)));
   operands.loops.push_back({.lower = lower, .upper = groupsTo(tile.kUpper), .aStride = group, .bStride = width});
   Value skipped = i.mul(lower, group); // copies start at kLower
   Value first = e.getAddress(byteRows, byte, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
   operands.rowAddresses = [=, this, count = tile.rows.height](ValueRange) {
-    return addressesApart(first, byte, count, pitch);
+    return c.addressesApart(first, byte, count, pitch);
   };
   return operands;
 }
 
 /// Of a tile of 16-bit integers.
-TileOperands ContractionEmission::wideOperands(const ContractionTask &task, const ContractionTile &tile) {
+TileOperands ByteEmission::wideOperands(const ContractionTask &task, const ContractionTile &tile) {
   Type wide = e.builder.getI16Type();
   Value width = i.constant(panelWidth), words = i.constant(wordsOfGroup), pitch = value(f.bytes.widePitch);
   Value lower = i.mul(groupsTo(tile.kLower), words), upper = i.mul(groupsTo(tile.kUpper), words);
@@ -609,33 +627,30 @@ TileOperands ContractionEmission::wideOperands(const ContractionTask &task, cons
   Value skipped = i.mul(lower, i.constant(termsOfWord)); // copies start at kLower
   Value first = e.getAddress(wideRows, wide, i.sub(i.mul(i.sub(tile.row, task.firstRow), pitch), skipped));
   operands.rowAddresses = [=, this, count = tile.rows.height](ValueRange) {
-    return addressesApart(first, wide, count, pitch);
+    return c.addressesApart(first, wide, count, pitch);
   };
   return operands;
 }
 
-SmallVector<Value> ContractionEmission::multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
-                                                      ValueRange init) {
-  TileShape shape = shapeOf(tile);
+SmallVector<Value> ByteEmission::multiply(const ContractionTask &task, const ContractionTile &tile, ValueRange init) {
+  TileShape shape = c.shapeOf(tile);
   auto multiplyCopies = [&](bool inWords) {
-    return inWords
-               ? emitRegisterTile(e, shape, wideOperands(task, tile), init)
-               : emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/1), startOfBytes(task, tile, init));
+    return inWords ? emitRegisterTile(e, shape, wideOperands(task, tile), init)
+                   : emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/1), startOf(task, tile, init));
   };
-  auto multiply = [&](bool addsFour) {
+  auto multiplyAny = [&](bool addsFour) {
     return addsFour ? emitRegisterTile(e, shape, byteOperands(task, tile, /*addedPairs=*/2), init)
-                    : e.emitChoice(bytesOfTile.inWords, sumTypes(tile), multiplyCopies);
+                    : e.emitChoice(columnTile.inWords, c.sumTypes(tile), multiplyCopies);
   };
-  return convertsWeight() ? multiply(false) : e.emitChoice(bytesOfTile.addsFour, sumTypes(tile), multiply);
+  return c.convertsWeight() ? multiplyAny(false) : e.emitChoice(columnTile.addsFour, c.sumTypes(tile), multiplyAny);
 }
 
-SmallVector<Value> ContractionEmission::startOfBytes(const ContractionTask &task, const ContractionTile &tile,
-                                                     ValueRange init) {
+SmallVector<Value> ByteEmission::startOf(const ContractionTask &task, const ContractionTile &tile, ValueRange init) {
   SmallVector<Value> result;
   Value first = i.sub(tile.row, task.firstRow);
   for (int64_t r = 0; r < tile.rows.height; ++r)
     for (const TileVector &vector : getTileVectors(tile.columns.panels, tile.columns.lastColumns, lanes)) {
-      const RestOfPanel &own = bytesOfTile.rests[size_t(vector.column / panelWidth)];
+      const RestOfPanel &own = columnTile.rests[size_t(vector.column / panelWidth)];
       Value place = i.add(i.mul(i.add(first, i.constant(r)), own.pitch), i.constant(vector.column % panelWidth));
       Value rest = e.createLoad(accumulator, vector.lanes, e.getAddress(own.first, accumulator, place));
       result.push_back(init.empty() ? rest : arith::AddIOp::create(e.builder, e.loc, init[result.size()], rest));

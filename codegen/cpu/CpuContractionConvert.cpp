@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "ir/expr/DimName.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -181,9 +182,8 @@ void cpu::bindPanels(ContractionForm &form, const CpuLevel &level, bool isStrict
 // Emission
 //===----------------------------------------------------------------------===//
 
-/// A vector of groups of the rhs, with the rest of its region applied to each element.
-Value ContractionEmission::convertedGroups(const ContractionTask &task, Value groups) {
-  EmissionPoint at = taskPoint(task);
+Value WeightConverter::convertGroups(Value groups) const {
+  EmissionPoint at = c.taskPoint(task);
   at.lanes = cast<VectorType>(groups.getType()).getNumElements() * f.group;
   at.vectorDim = f.firstK() - 1;
   auto type = VectorType::get(at.lanes, f.lhs.element);
@@ -192,16 +192,16 @@ Value ContractionEmission::convertedGroups(const ContractionTask &task, Value gr
   return LLVM::BitcastOp::create(e.builder, e.loc, groups.getType(), elements);
 }
 
-Value ContractionEmission::converted(const ContractionTask &task, EmissionPoint at, Value wanted, Value panel,
-                                     Value elements, int64_t column, bool prefetches) {
+Value WeightConverter::convert(EmissionPoint at, Value wanted, Value panel, Value elements, int64_t column,
+                               bool prefetches) const {
   at.lanes = cast<VectorType>(elements.getType()).getNumElements();
   at.vectorDim = f.firstK() - 1;
-  setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(column)));
+  c.setDims(at, f.firstN(), f.nDims, i.add(i.mul(panel, i.constant(panelWidth)), i.constant(column)));
   SmallVector<Value> arguments{elements};
   for (const BesidePanels &beside : f.conversion.beside) {
     int64_t size = cast<loop::BufferType>(beside.buffer.getType()).getElementCount().getValue();
-    Value count = i.floorDiv(i.constant(size), i.mul(i.mul(value(f.batch), panels), i.constant(panelWidth)), true);
-    Value flat = i.add(i.add(i.mul(task.batch, panels), panel), i.constant(column / panelWidth));
+    Value count = i.floorDiv(i.constant(size), i.mul(i.mul(value(f.batch), c.panels), i.constant(panelWidth)), true);
+    Value flat = i.add(i.add(i.mul(task.batch, c.panels), panel), i.constant(column / panelWidth));
     Value row = i.mul(i.add(i.mul(flat, count), e.emitExpr(beside.row, at)), i.constant(panelWidth));
     Value offset = i.add(row, i.constant(column % panelWidth));
     Value address = e.getAddress(e.getPointer(beside.buffer), beside.type, offset);
@@ -211,12 +211,12 @@ Value ContractionEmission::converted(const ContractionTask &task, EmissionPoint 
   }
   auto yield = cast<loop::YieldOp>(f.op.getRhs().front().getTerminator());
   yield->setOperand(0, wanted); // what else is emitted has no use
-  Value value = widened(e.splat(e.emitRegion(f.op.getRhs(), at, arguments), at.lanes));
+  Value value = c.widened(e.splat(e.emitRegion(f.op.getRhs(), at, arguments), at.lanes));
   yield->setOperand(0, f.conversion.value);
   return value;
 }
 
-Value ContractionEmission::numberOf(Value words, int64_t term) {
+Value WeightConverter::numberOf(Value words, int64_t term) const {
   auto type = cast<VectorType>(words.getType());
   auto splat = [&](uint64_t number) {
     return i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, APInt(32, number))));
@@ -245,8 +245,8 @@ Value ContractionEmission::numberOf(Value words, int64_t term) {
   return arith::TruncIOp::create(e.builder, e.loc, type.clone(f.op.getRhs().getArgument(0).getType()), moved);
 }
 
-EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, ValueRange ks, int64_t term) {
-  EmissionPoint at = taskPoint(task);
+EmissionPoint WeightConverter::pointInLoops(ValueRange ks, int64_t term) const {
+  EmissionPoint at = c.taskPoint(task);
   // Loops over several dims at once are the innermost ones.
   for (auto [index, k] : llvm::enumerate(ks)) {
     int64_t dim = f.kLoops[index].dim, first = f.firstK() + int64_t(index);
@@ -255,62 +255,59 @@ EmissionPoint ContractionEmission::pointInLoops(const ContractionTask &task, Val
     if (dim >= 0)
       at.dims[dim] = position;
     else
-      setDims(at, first, f.firstK() + f.kDims - first, position);
+      c.setDims(at, first, f.firstK() + f.kDims - first, position);
   }
   return at;
 }
 
-Value ContractionEmission::factorOf(const ContractionTask &task, Value panel, const TileVector &vector,
-                                    ValueRange outer, bool prefetches) {
+Value WeightConverter::factorOf(Value panel, const TileVector &vector, ValueRange outer, bool prefetches) const {
   Type type = f.op.getRhs().getArgument(0).getType();
   Value none = LLVM::PoisonOp::create(e.builder, e.loc, VectorType::get(vector.lanes, type));
   SmallVector<Value> ks(outer);
   ks.push_back(i.constant(0));
-  return converted(task, pointInLoops(task, ks, /*term=*/0), f.conversion.factor, panel, none, vector.column,
-                   prefetches);
+  return convert(pointInLoops(ks, /*term=*/0), f.conversion.factor, panel, none, vector.column, prefetches);
 }
 
-void ContractionEmission::convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
-                                         const ContractionTile &tile) {
-  if (!convertsWeight() && operands.bElement == accumulator)
+void WeightConverter::convertIn(TileOperands &operands, const TileShape &shape, const ContractionTile &tile) const {
+  if (!c.convertsWeight() && operands.bElement == accumulator)
     return;
   if (f.isDot()) {
-    if (convertsWeight())
-      operands.convertB = [&](Value loaded, int64_t, ValueRange) { return convertedGroups(task, loaded); };
+    if (c.convertsWeight())
+      operands.convertB = [own = *this](Value loaded, int64_t, ValueRange) { return own.convertGroups(loaded); };
     return;
   }
   Value element = f.conversion.value;
   int64_t accumulators = shape.rows * int64_t(getTileVectors(shape.panels, shape.lastColumns, lanes).size());
   // The panel that a column of the tile lies in, and where: from the tile's first panel on, or its own.
-  auto placeOf = [this, columns = tile.columns, panel = tile.panel](int64_t column) -> std::pair<Value, int64_t> {
+  auto placeOf = [&i = i, columns = tile.columns, panel = tile.panel](int64_t column) -> std::pair<Value, int64_t> {
     if (!columns.apart)
       return {panel, column};
     return {i.add(panel, i.mul(columns.apart, i.constant(column / panelWidth))), column % panelWidth};
   };
-  auto inPanel = [this, placeOf, &task](const EmissionPoint &at, Value wanted, Value elements, int64_t column) {
+  auto inPanel = [own = *this, placeOf](const EmissionPoint &at, Value wanted, Value elements, int64_t column) {
     auto [panel, within] = placeOf(column);
-    return converted(task, at, wanted, panel, elements, within);
+    return own.convert(at, wanted, panel, elements, within);
   };
   if (f.conversion.factor && accumulators * (shape.unroll + 1) <= e.level.vectorRegisters * 3 / 4) {
     element = f.conversion.factored;
-    operands.factorB = [&, placeOf, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
-                                                                            ValueRange outer) {
+    operands.factorB = [own = *this, placeOf, prefetches = operands.fetchedAhead > 0](int64_t column, int64_t width,
+                                                                                      ValueRange outer) {
       auto [panel, within] = placeOf(column);
-      return factorOf(task, panel, {within, width}, outer, prefetches);
+      return own.factorOf(panel, {within, width}, outer, prefetches);
     };
   }
   if (f.bits)
-    operands.splitB = [&, inPanel, element](Value words, int64_t term, int64_t column, ValueRange ks) {
-      return inPanel(pointInLoops(task, ks, term), element, numberOf(words, term), column);
+    operands.splitB = [own = *this, inPanel, element](Value words, int64_t term, int64_t column, ValueRange ks) {
+      return inPanel(own.pointInLoops(ks, term), element, own.numberOf(words, term), column);
     };
   else
-    operands.convertB = [&, inPanel, element](Value loaded, int64_t column, ValueRange ks) {
-      return inPanel(pointInLoops(task, ks, /*term=*/0), element, loaded, column);
+    operands.convertB = [own = *this, inPanel, element](Value loaded, int64_t column, ValueRange ks) {
+      return inPanel(own.pointInLoops(ks, /*term=*/0), element, loaded, column);
     };
 }
 
-void ContractionEmission::packRhsConverted(const ContractionTask &task, Value kLower, Value kUpper) {
-  EmissionPoint point = taskPoint(task);
+void WeightConverter::pack(Value kLower, Value kUpper) const {
+  EmissionPoint point = c.taskPoint(task);
   int64_t last = int64_t(f.domain.size()) - 1;
   SmallVector<int64_t> outer = llvm::to_vector<4>(llvm::seq<int64_t>(f.firstK(), last));
   Value width = i.constant(panelWidth), words = i.constant(f.conversion.words);
@@ -319,13 +316,13 @@ void ContractionEmission::packRhsConverted(const ContractionTask &task, Value kL
   Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
   Type stored = f.bits ? e.builder.getI32Type() : cast<loop::BufferType>(f.rhs.buffer.getType()).getElementType();
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
-    Value target = e.getAddress(rhsPack, accumulator,
+    Value target = e.getAddress(c.rhsPack, accumulator,
                                 i.mul(i.mul(i.sub(panel, task.firstPanel), value(f.scratch.rhsRows)), width));
-    Value flat = i.mul(i.add(i.mul(task.matrix, panels), panel), i.floorDiv(k, words, true));
-    forEachK(outer, f.blocks.isSplitK() ? kLower : Value(), kUpper, point, [&] {
+    Value flat = i.mul(i.add(i.mul(task.matrix, c.panels), panel), i.floorDiv(c.k, words, true));
+    c.forEachK(outer, f.blocks.isSplitK() ? kLower : Value(), kUpper, point, [&] {
       loop(lower, upper, f.conversion.words, [&](Value first) {
         point.dims[last] = first;
-        Value group = i.floorDiv(flatK(point), words, true);
+        Value group = i.floorDiv(c.flatK(point), words, true);
         for (int64_t part = 0; part < panelWidth; part += lanes) {
           Value offset = i.add(i.mul(i.add(flat, group), width), i.constant(part));
           Value loaded = e.createLoad(stored, lanes, e.getAddress(e.getPointer(f.rhs.buffer), stored, offset));
@@ -333,8 +330,8 @@ void ContractionEmission::packRhsConverted(const ContractionTask &task, Value kL
             EmissionPoint at = point;
             at.dims[last] = i.add(first, i.constant(term));
             Value number = f.bits ? numberOf(loaded, term) : loaded;
-            Value row = i.mul(i.sub(flatK(at), skipped), width);
-            e.createStore(converted(task, at, f.conversion.value, panel, number, part),
+            Value row = i.mul(i.sub(c.flatK(at), skipped), width);
+            e.createStore(convert(at, f.conversion.value, panel, number, part),
                           e.getAddress(target, accumulator, i.add(row, i.constant(part))));
           }
         }

@@ -1,92 +1,26 @@
 //===- CpuContractionEmission.h - a contraction being emitted ---*- C++ -*-===//
 //
-// State shared by the files that emit one contraction: what a task is, which loops it has, and the values that all of
-// them need. Members stand by file, whose name each section tells; without one they are CpuContraction.cpp's.
+// What the files that emit one contraction share: its form, the tile, and what several techniques need of tasks, rows
+// and columns. A technique is a class of its own (ContractionTechnique), with its own state. Members stand by file,
+// whose name each section tells; without one they are CpuContraction.cpp's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
 #define PTC_CODEGEN_CPU_CPUCONTRACTIONEMISSION_H
 
-#include "codegen/cpu/CpuContraction.h"
-#include "llvm/ADT/BitVector.h"
+#include "codegen/cpu/CpuContractionTask.h"
+#include <memory>
 
 namespace ptc::cpu {
 
-/// The block of the result that a task computes.
-struct ContractionTask {
-  mlir::Value batch, mBlock, nBlock;
-  mlir::Value matrix; // of a packed weight's, which repeat where the batch has more
-  llvm::SmallVector<mlir::Value> batchDims;
-  mlir::Value firstRow, rows;       // rows [firstRow, firstRow + rows)
-  mlir::Value firstTile, endTile;   // row tiles
-  mlir::Value firstPanel, endPanel; // panels
-  mlir::Value firstColumnTile, endColumnTile;
-};
-
-/// Sums that wait for an epilogue: so many rows, of which the first is `row` of the result and starts at its `column`.
-struct WaitingSums {
-  mlir::Value sums, row, rows, column;
-};
-
-/// Row tiles of one height: tile t in [lower, upper) starts at row t*height + offset. Where tiles are parts of lines,
-/// those of a line start at `firsts`, after as many other tiles of it as `before`.
-struct RowClass {
-  int64_t height;
-  mlir::Value offset, lower, upper;
-  llvm::SmallVector<int64_t> firsts;
-  int64_t before = 0;
-};
-
-/// A patch's first row, and how many of its lines and columns the patches before it have, too.
-struct PatchPlace {
-  mlir::Value row, sharedLines, sharedColumns;
-};
-
-/// A block of channels: its first term, its groups.
-struct PatchBlock {
-  mlir::Value lower, groups;
-};
-
-/// For each place along a dim of the rows the elements of the window that lie in the image there.
-using SeenPlaces = llvm::SmallVector<llvm::BitVector>;
-
-/// Rows of each line that are a tile: [first, first + height).
-struct LinePart {
-  int64_t first, height;
-};
-
-/// Column tiles of one width: tile t in [lower, upper) starts at panel t*panels + offset; or, where its panels lie
-/// `apart`, at panel t + offset.
-struct ColumnClass {
-  int64_t panels, offset;
-  mlir::Value lower, upper;
-  bool isMasked = false;            // the last panel may be partly outside n
-  int64_t lastColumns = panelWidth; // of the last panel, if known to be fewer in all tiles of the class
-  mlir::Value apart;                // panels from each panel of a tile to its next one; null: they are neighbours
-};
-
-/// A tile of a task: its number among the row tiles, its first row and panel, and where the outermost loop over k runs.
-struct ContractionTile {
-  RowClass rows;
-  ColumnClass columns;
-  mlir::Value number, row, panel;
-  mlir::Value kLower, kUpper;
-};
+class ByteEmission;        // CpuContractionBytes.h
+class ContractionEpilogue; // CpuContractionEpilogue.h
+class FixedPointEmission;  // CpuContractionFixedPoint.h
+class MatrixEmission;      // CpuContractionMatrix.h
+class PatchEmission;       // CpuContractionPatches.h
 
 /// Rows that are worth such sums; fewer, and vectors read a weight as fast as memory gives it.
 inline constexpr int64_t fewestInMatrix = 5;
-
-/// Memory of a kernel whose sums are in matrix registers.
-struct MatrixSlots {
-  int64_t groups = 0;      // of k that a step takes
-  mlir::Value whole, tail; // configurations: of 32 rows, of a task's blocks or its last rows
-  mlir::Value height;      // rows of the one that is loaded
-  mlir::Value delayed;     // the block whose epilogue is delayed
-  mlir::Value a, b;        // copies of two registers of each operand
-};
-
-/// Words of two 16-bit integers that a group of four bytes is taken apart into: its even bytes, its odd ones.
-inline constexpr int64_t wordsOfGroup = 2, termsOfWord = 2;
 
 /// Which tasks multiply copies of their bytes in pairs; how many rows they have may be known to a run alone.
 enum class ByteCopying { None, ManyRows, All };
@@ -94,68 +28,31 @@ enum class ByteCopying { None, ManyRows, All };
 /// Which tasks take their rows in fixed point: those of few rows may be known to a run alone.
 enum class FixedPoint { None, FewRows, All };
 
-/// How weights of few bits are multiplied by bytes: four terms at once, by one instruction on an unsigned and a signed
-/// byte, on signed ones, or on pairs that are added up in 16 bits.
-enum class ByteProducts { None, Dots, SignedDots, Pairs };
-
 /// What a tile multiplies: operands as they are, bytes in pairs, rows in fixed point.
 enum class TileKind { Plain, Bytes, FixedPoint };
 
-/// Of a tile's rows in A, where the outer loops over k stand (TileOperands).
-using RowAddresses = std::function<llvm::SmallVector<mlir::Value>(mlir::ValueRange outer)>;
-
-struct ContractionEmission {
+/// The code of a contraction's tasks. Its parts hold references to it, so it stays where it is.
+class ContractionEmission {
+public:
   ContractionEmission(KernelEmitter &emitter, ContractionForm &form);
+  ~ContractionEmission();
   void emit(mlir::Value begin, mlir::Value end);
   /// A node behind the product's blocks: the parts of the task's columns. Where the node stands in the emitter's
   /// kernel.
   void emitBehind(const ContractionTask &task, mlir::Operation *node, loop::ContractionOp product);
-  void emitTasks(mlir::Value begin, mlir::Value end);
-
-  /// Sets the tile, and what follows from it: where tuning asks for one, that.
-  void chooseSplit(const TiledExtents &extents);
-  void findScratch();
-  void emitTask(const ContractionTask &task);
-  /// Tasks [begin, end), which are blocks of columns of all rows, as one.
-  void emitTogether(mlir::Value begin, mlir::Value end);
-  void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  /// The tile without terms that are zero for all of its sums, or enter none that is read (CpuContractionNeeded.cpp).
-  ContractionTile withNeededTerms(ContractionTile tile);
-  void emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind);
-  /// `body` for tasks of each kind, as far as there are several.
-  void forEachKind(const ContractionTask &task, llvm::function_ref<void(TileKind kind)> body);
   TileShape shapeOf(const ContractionTile &tile);
-  /// The products of a tile, added to what is given, and what becomes of them.
-  using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
-  void finishTile(const ContractionTask &task, const ContractionTile &tile, TileProducts products);
   llvm::SmallVector<mlir::Type> sumTypes(const ContractionTile &tile);
 
   // Tasks and their tiles (CpuContractionTiles.cpp).
   ContractionTask decodeTask(mlir::Value index);
-  /// The task's blocks; its rows and columns are not set.
-  ContractionTask findBlocks(mlir::Value index);
-  /// Begin and end of one of so many pieces of [0, whole), times `unit`.
-  std::pair<mlir::Value, mlir::Value> pieceOf(mlir::Value whole, mlir::Value pieces, mlir::Value number,
-                                              int64_t unit = 1);
-  void cutInMatrixUnits(ContractionTask &task);
-  void cutInPatches(ContractionTask &task);
-  void cutInTiles(ContractionTask &task);
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {
     mlir::Value tiles, part, larger;
   };
-  Parts splitRows();
   llvm::SmallVector<RowClass> rowClasses(const ContractionTask &task);
-  llvm::SmallVector<ColumnClass> columnClasses(const ContractionTask &task);
-  /// Tiles whose panels lie apart, then single panels.
-  llvm::SmallVector<ColumnClass> classesApart(const ContractionTask &task);
   /// The column of the result that a tile's column is.
   mlir::Value columnOf(const ColumnClass &columns, mlir::Value panel, int64_t column);
-  using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
-  void forEachColumnTile(const ContractionTask &task, ColumnBody body);
   mlir::Value firstRowOf(const RowClass &rows, mlir::Value rowTile);
-  /// The number of a tile among all of the task's, counted from the task's first.
-  mlir::Value numberOf(const ContractionTask &task, const RowClass &rows, mlir::Value rowTile);
   using TileBody = llvm::function_ref<void(const RowClass &rows, const ColumnClass &columns, mlir::Value rowTile,
                                            mlir::Value row, mlir::Value panel)>;
   /// Loops over the task's column tiles and row tiles, one for each pair of classes.
@@ -169,87 +66,43 @@ struct ContractionEmission {
     bool nextColumns = false;
     int64_t ahead = 0;
   };
-  Fetching chooseFetching(const ContractionTile &tile);
   /// How far behind a column tile, and behind the rows of B that it reads, those lie that are read next; null: the
   /// panels that follow.
   struct PanelStep {
     mlir::Value panels, rows;
   };
   PanelStep nextPanels(const ContractionTask &task, const ContractionTile &tile);
-  /// Of the next column tile: so many panels, `apart` bytes from one to the next, from number `panel` on. Of each row
-  /// `bytes` bytes, which are share `number`.
-  struct FetchedShare {
-    int64_t panels = 1;
-    mlir::Value panel, number, apart, bytes;
-  };
-  std::optional<int64_t> rowTilesOfTask();
-  FetchedShare shareOf(const ContractionTask &task, mlir::Value rowTile, int64_t panels, int64_t rowBytes,
-                       mlir::Value panelBytes);
   /// Sets what a row tile fetches of the next column tile of `panels` panels, in rows [lower, upper) of B moved by
   /// `step`.
   void fetchNextPanels(TileOperands &operands, const ContractionTask &task, mlir::Value rowTile, int64_t panels,
                        mlir::Value lower, mlir::Value upper, const PanelStep &step);
-  /// Whether the streams of a lone row tile's panels should go on from one column tile to the next.
-  bool wantsLongStreams();
 
   // What a tile reads.
-  mlir::Type elementOfB();
   /// Whether the weight's elements are more than loaded before they are multiplied.
   bool convertsWeight() { return !f.rhs.isPacked() && f.op.getRhs().front().getOperations().size() > 1; }
   TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const TileShape &shape,
                           const Fetching &fetching);
   RowAddresses rowAddresses(const ContractionTask &task, const RowClass &rows, mlir::Value row);
-  RowAddresses addressesInPanels(const ContractionTask &task, int64_t height, mlir::Value row);
-  RowAddresses addressesInMemory(const ContractionTask &task, int64_t height, mlir::Value row);
   /// So many, `stride` elements from one to the next.
   llvm::SmallVector<mlir::Value> addressesApart(mlir::Value first, mlir::Type element, int64_t count,
                                                 mlir::Value stride);
-  /// `base` where the outer loops over k stand.
-  mlir::Value movedBy(mlir::Value base, mlir::ValueRange outer);
   /// Of A's element at the point: where the load reads; where the mask holds; or as the form of A says.
   mlir::Value addressInPlace(const EmissionPoint &point);
   mlir::Value redirectedAddress(const EmissionPoint &point);
   mlir::Value addressOf(const EmissionPoint &point);
   /// Whether products of zeros alone may be left out, and are worth the question.
   bool mayLeaveOut() const;
-  bool meetsZeros() const;
 
   // Tiles in lines of the image (CpuContractionLines.cpp).
-  /// Sets lineParts or the height of tiles, and asksForZeros, where that saves products.
-  void cutLines();
-  std::optional<llvm::SmallVector<SeenPlaces>> findSeenInLines();
   /// Rows of a line that has parts.
   int64_t lengthOfLine() const { return lineParts.back().first + lineParts.back().height; }
 
   // Tiles whose windows meet no border (CpuContractionInside.cpp).
   /// The loops over k of such a tile of so many rows, which reads A where it is; empty where there is nothing to gain.
   llvm::SmallVector<KLoop> getInsideLoops(int64_t height);
-  llvm::SmallVector<KLoop> joinLoops();
-  llvm::SmallVector<KLoop> loopsInPlace();
   /// Whether `liesInside` can tell: for each condition it is known at which end of each dim it is smallest.
   bool areConditionsSolvable();
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
-  /// Fetches what a later tile reads so many bytes beyond `first`, its rows `stride` elements apart.
-  void fetchPixels(mlir::Value first, int64_t height, int64_t stride, mlir::Value ahead);
-  /// How far on that is: the next line of the image, if it is near.
-  mlir::Value bytesAhead();
-  TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
-                              int64_t height, mlir::Value row);
-
-  // Several outputs in a row of the tile (CpuContractionOutputs.cpp).
-  llvm::SmallVector<mlir::Value> multiplyOutputs(TileShape shape, const TileOperands &operands, mlir::ValueRange init);
-  /// The sums of such a tile as those of a tile with a row for each output.
-  llvm::SmallVector<mlir::Value> separateOutputs(TileShape shape, mlir::ValueRange accumulators);
-  RowClass rowsOfOutputs(RowClass rows) const {
-    rows.height *= outputs;
-    return rows;
-  }
-  /// The tile with a row for each output.
-  ContractionTile tileWithOutputs(ContractionTile tile) {
-    tile.rows = rowsOfOutputs(tile.rows);
-    tile.row = i.mul(tile.row, i.constant(outputs));
-    return tile;
-  }
 
   // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles have four panels then, row tiles halves.
   bool takesStrassen() const;
@@ -258,128 +111,10 @@ struct ContractionEmission {
   /// Tiles of pairs of rows; `larger` of them have one pair more. A last one may have an odd number of rows.
   Parts splitPairs();
   llvm::SmallVector<RowClass> classesOfPairs(const ContractionTask &task);
-  /// Where the copies of a quarter of A or of a sum begin, of the tile of so many rows from `row` on.
-  mlir::Value copyOf(const ContractionTask &task, mlir::Value row, int64_t copy, int64_t height);
-  /// Where it is noted whether quarters of that tile may be added.
-  mlir::Value flagOf(const ContractionTask &task, mlir::Value row);
-  llvm::SmallVector<mlir::Value> copyRowPair(mlir::Value upper, mlir::Value lower, mlir::Value target, int64_t height);
-  mlir::Value areNear(mlir::Value upper, mlir::Value lower);
-  void copyForStrassen(const ContractionTask &task);
-  void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
-                           int64_t panel);
-  /// Of copy `a` by quarter `b` of B with another one added or, with a negative sign, subtracted (-1: with none).
-  TileOperands operandsOfQuarters(const ContractionTask &task, const ContractionTile &tile, int64_t a, int64_t b,
-                                  int64_t other, int64_t sign);
-  mlir::Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
-  void addToSums(mlir::Value target, mlir::ValueRange tileSums, bool isFirst, bool isSubtracted);
-  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile);
-  void multiplyPlainly(const ContractionTask &task, const ContractionTile &tile);
-  void emitStrassenTile(const ContractionTask &task, const ContractionTile &tile);
-
-  // Pixels that a tile's rows share (CpuContractionPixels.cpp).
-  /// Sets sharedPixels, and the tile that it takes, where a vector is all columns. A tuned tile
-  /// keeps its height, and has none where that does not divide the line.
-  void findSharedPixels(bool isTuned);
-  TileOperands sharingOperands(const ContractionTask &task, TileOperands operands, mlir::Value row);
-
-  // Sums in matrix registers (CpuContractionMatrix.cpp).
-  bool sumsInMatrix();
-  void prepareMatrix();
-  void releaseMatrix();
-  void emitMatrixBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  /// Bytes from a row of A to the next; null where that is not fixed.
-  mlir::Value fixedRowStride();
-  /// The fewest and the most rows, or pixels, of a task that has any.
-  std::pair<int64_t, int64_t> rowsOfMatrixTasks();
-  /// The loops over k of such sums.
-  llvm::SmallVector<KLoop> matrixLoops() const;
-
-  // Copies of rows or of pixels for them (CpuContractionMatrixRows.cpp), in scratch.
-  void copyForMatrix(const ContractionTask &task);
-  bool copiesPixels() const { return copied && !f.copies.pixels.empty(); }
-  /// The pixel that the row's window begins with; the first of its line.
-  mlir::Value pixelOf(mlir::Value row);
-  /// From that of the task's first row to that of its last one.
-  mlir::Value pixelsOf(const ContractionTask &task);
-  mlir::Value startOfLine(mlir::Value pixel);
-  /// The first row whose window does not begin before the pixel.
-  mlir::Value firstRowAt(mlir::Value pixel);
-  void copyPixels(const ContractionTask &task);
-  void copyRows(const ContractionTask &task);
-  /// `row` where its window meets no border, which the value tells; null: it is not copied so.
-  mlir::Value copyInside(const ContractionTask &task, mlir::Value row, mlir::Value target);
-  void copyAnywhere(const ContractionTask &task, mlir::Value row, mlir::Value target);
-  /// The elements of a row that the innermost loop over k reads.
-  void copyRun(mlir::Value from, mlir::Value to);
-
-  // Conversion of B's elements (CpuContractionConvert.cpp).
-  /// What the tile does with vectors that it loads from the weight's panels.
-  void convertOperand(TileOperands &operands, const TileShape &shape, const ContractionTask &task,
-                      const ContractionTile &tile);
-  mlir::Value convertedGroups(const ContractionTask &task, mlir::Value groups);
-  /// `wanted` of the rhs on a vector of the weight's elements from `column` of the panel on, at the point's k.
-  /// `prefetches`: what is read beside the weight streams from memory.
-  mlir::Value converted(const ContractionTask &task, EmissionPoint at, mlir::Value wanted, mlir::Value panel,
-                        mlir::Value elements, int64_t column, bool prefetches = false);
-  /// The conversion's factor for a vector of the panel's columns, where the outer loops over k stand.
-  mlir::Value factorOf(const ContractionTask &task, mlir::Value panel, const TileVector &vector, mlir::ValueRange outer,
-                       bool prefetches);
-  /// Number `term` of the groups in a vector of words, as the rest of the rhs takes it.
-  mlir::Value numberOf(mlir::Value words, int64_t term);
-  /// Where the loops over k stand, and number `term` of a group.
-  EmissionPoint pointInLoops(const ContractionTask &task, mlir::ValueRange ks, int64_t term);
 
   // Bytes multiplied in pairs (CpuContractionBytes.cpp).
-  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task looks at or transforms.
-  void takeBlocksOfCopies();
-  ByteCopying chooseCopying();
   /// Whether a copy of rows is of all of k, and serves tasks that follow each other.
   bool copiesRowsOfTasks() const { return copying != ByteCopying::None && !f.blocks.isSplitK(); }
-  void copyRowsOfBytes(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  int64_t rowOfPlace(int64_t place) const;
-  void findLargest(mlir::Value rows, mlir::Value terms);
-  void turnRows(mlir::Value rows, mlir::Value terms);
-  void onceForRows(mlir::Value isMade, llvm::function_ref<void()> make);
-  void widenRows(mlir::Value rows, mlir::Value terms);
-  mlir::Value groupsTo(mlir::Value k);
-  mlir::Value zeroBytes();
-  /// Of two groups that follow each other.
-  using WeightsOfGroups = std::array<mlir::Value, 2>;
-  mlir::Value largestPairs(mlir::Value weights, mlir::Value largest);
-  mlir::Value isAtEnd(mlir::Value sums, bool isLargest);
-  mlir::Value pairLeaves(mlir::Value weights, mlir::Value largest);
-  mlir::Value fourLeave(const WeightsOfGroups &weights, const WeightsOfGroups &largest);
-  void takeOut(mlir::Value pairs, mlir::Value copy, mlir::Value term);
-  mlir::Value largestOfGroup(mlir::Value group);
-  mlir::Value loadWeights(const ContractionTask &task, mlir::Value panel, mlir::Value group, int64_t column);
-  mlir::Value addsFour(const ContractionTask &task, mlir::Value panel, mlir::Value groups, mlir::Value before);
-  mlir::Value wholePairs(mlir::Value groups);
-  /// Whether something is left out, in lists.
-  mlir::Value copyWeights(const ContractionTask &task, mlir::Value from, mlir::Value to, mlir::Value groups);
-  mlir::Value copyPanelOfBytes(const ContractionTask &task, const ColumnClass &columns, int64_t p, mlir::Value from,
-                               mlir::Value groups);
-  mlir::Value wantsWords(const ContractionTask &task, llvm::ArrayRef<mlir::Value> panelsOfTile, mlir::Value groups);
-  void widenPanel(const ContractionTask &task, int64_t p, mlir::Value from, mlir::Value groups);
-  /// Copies the tile's columns where something has to be left out, and multiplies that by all rows.
-  void copyColumnsOfBytes(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel,
-                          mlir::Value kLower, mlir::Value kUpper);
-  llvm::SmallVector<mlir::Value> multiplyEntries(mlir::Value entry, mlir::Value row, mlir::ValueRange sums);
-  void multiplyLists(const ContractionTask &task);
-  void transposeRest(const ContractionTask &task, const ColumnClass &columns, int64_t p);
-  TileOperands byteOperands(const ContractionTask &task, const ContractionTile &tile, int64_t addedPairs);
-  TileOperands wideOperands(const ContractionTask &task, const ContractionTile &tile);
-  llvm::SmallVector<mlir::Value> multiplyBytes(const ContractionTask &task, const ContractionTile &tile,
-                                               mlir::ValueRange init);
-  /// `init` (empty: 0) and the products of what the tile's columns leave out.
-  llvm::SmallVector<mlir::Value> startOfBytes(const ContractionTask &task, const ContractionTile &tile,
-                                              mlir::ValueRange init);
-
-  // Rows in fixed point (CpuContractionFixedPoint.cpp).
-  ByteProducts chooseByteProducts() const;
-  FixedPoint chooseFixedPoint();
-  void fixRows(const ContractionTask &task);
-  llvm::SmallVector<mlir::Value> multiplyFixed(const ContractionTask &task, const ContractionTile &tile,
-                                               mlir::ValueRange init);
 
   // Windows of 3 x 3 bytes, 4 x 4 outputs at once (CpuContractionPatches.cpp). A task's rows are patches then.
   bool takesPatches() const { return f.patches.ofImage && e.level.multipliesPairs(); }
@@ -387,66 +122,10 @@ struct ContractionEmission {
   mlir::Value loadWords(mlir::Value from, int64_t groups);
   /// A vector of zeros of the accumulator's type.
   mlir::Value zeroSum();
-  PatchPlace placeOf(mlir::Value patch);
-  RowAddresses pixelsOf(const ContractionTask &task, mlir::Value row);
-  Expr termsOfOuter(const KLoop &kLoop);
-  void forEachPatchBlock(llvm::function_ref<void(const PatchBlock &block)> body);
-  void transformPixels(const ContractionTask &task);
-  void transformWeights(const ContractionTask &task, mlir::Value panel, const PatchBlock &block);
-  void multiplyTile(const PatchBlock &block, mlir::Value point, mlir::Value first, int64_t height);
-  void multiplyPatches(const ContractionTask &task, const PatchBlock &block);
-  mlir::Value outputsOf(mlir::Value local, int64_t output, const TileVector &vector);
-  void startOutputs(const ContractionTask &task, mlir::Value panel);
-  void addToOutputs(const ContractionTask &task);
-  void finishPatches(const ContractionTask &task, mlir::Value panel);
-  void emitPatches(const ContractionTask &task);
 
-  // Packing (CpuContractionPack.cpp). Each runs only where the copy from the task before does not serve.
-  void packLhs(const ContractionTask &task);
-  void packLhsRows(const ContractionTask &task);
-  /// The rows of tiles that do not read A where it is.
-  void forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(mlir::Value row)> body);
+  // Packing (CpuContractionPack.cpp).
   /// Whether rows whose window meets no border can be copied run by run, in whole vectors.
   bool copiesRuns();
-  /// The runs of the row, if its window meets no border, which the value tells.
-  mlir::Value copyRuns(const ContractionTask &task, mlir::Value row, mlir::Value target,
-                       llvm::function_ref<mlir::Value(int64_t)> strideIn);
-  void packLhsColumns(const ContractionTask &task);
-  void packRhs(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  void packRhsConverted(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  void packRhsAlongN(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  void packRhsAlongK(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
-  void fillRedirected();
-
-  // Epilogue (CpuContractionEpilogue.cpp).
-  /// Takes what the epilogue first adds to integer sums, if it is the same for all rows, out of it.
-  void takeBias();
-  /// Where the sums of a tile start: at the bias that was taken, or empty.
-  llvm::SmallVector<mlir::Value> initialSums(const ContractionTask &task, const RowClass &rows,
-                                             const ColumnClass &columns, mlir::Value panel);
-  bool isLightEpilogue(const ContractionTask &task, int64_t accumulators);
-  /// Whether the sums of such a tile wait in scratch for the epilogue.
-  bool waits(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns);
-  /// Puts the sums of a tile behind those of `waitingRows` rows.
-  void storeSums(const RowClass &rows, const ColumnClass &columns, mlir::ValueRange accumulators);
-  /// The epilogue on what waits: `rows` rows from `row` on.
-  void emitWaitingEpilogue(const ContractionTask &task, const ColumnClass &columns, mlir::Value row, mlir::Value rows,
-                           mlir::Value panel);
-  void emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
-                          mlir::Value row, mlir::Value panel, mlir::ValueRange accumulators);
-  /// The epilogue on one row of sums in memory, at the point's other dims: columns [column, column + columns).
-  void emitEpilogueOnRow(const EmissionPoint &point, mlir::Value line, mlir::Value column, mlir::Value columns);
-  /// The epilogue on rows x columns of sums that lie in memory, [row][column] with the given pitch; or, from `pixel`
-  /// on, [pixel][column].
-  void emitEpilogueOnSums(const ContractionTask &task, mlir::Value sums, mlir::Value row, mlir::Value rows,
-                          mlir::Value column, mlir::Value columnEnd, mlir::Value pixel = {});
-  /// Where the epilogue's vectors are of rows: for squares of `columns` columns of sums, turned in registers.
-  void emitTurnedEpilogue(const ContractionTask &task, const WaitingSums &waiting, mlir::Value columns);
-  /// One square, from this row and column of what waits on. `mask`: the rows that there are; null: all.
-  void emitEpilogueOnSquare(const ContractionTask &task, const WaitingSums &waiting, mlir::Value row,
-                            mlir::Value column, int64_t columns, mlir::Value mask);
-  int64_t tilesTogether(int64_t height) const;
-  void zeroSums(const ContractionTask &task);
 
   // Points.
   EmissionPoint taskPoint(const ContractionTask &task);
@@ -477,8 +156,6 @@ struct ContractionEmission {
   void loop(mlir::Value lower, mlir::Value upper, int64_t step, llvm::function_ref<void(mlir::Value)> body) {
     e.forEach(lower, upper, step, body);
   }
-  /// `at` of [lower, upper) where the weight is swept forwards, as far from the other end where it is backwards.
-  mlir::Value inTurn(mlir::Value lower, mlir::Value upper, mlir::Value at);
   void emitIf(mlir::Value condition, llvm::function_ref<void()> body) { e.emitIf(condition, body); }
   mlir::Value widened(mlir::Value value); // to the accumulator's type
   /// The lhs's region as it lies in memory.
@@ -487,11 +164,6 @@ struct ContractionEmission {
     return f.isDot() ? element : widened(element);
   }
 
-  /// The rhs's region as it lies in panels. Of words, k at the point counts groups.
-  mlir::Value emitRhs(EmissionPoint point);
-  llvm::SmallVector<mlir::Value> emitPanelsOfBytes(EmissionPoint point, mlir::Value column, int64_t count);
-  /// For each of the terms of so many groups, the group.
-  llvm::SmallVector<int32_t> lanesOfGroups(int64_t groups);
   /// Where a panel of B begins, in memory or in the task's copy, if its first row is that of k = 0; and its words.
   mlir::Value panelAddress(const ContractionTask &task, mlir::Value panel, mlir::Value kLower);
   mlir::Value panelWords();
@@ -503,37 +175,110 @@ struct ContractionEmission {
   mlir::Type accumulator;
   int64_t lanes;
   TileSplit split;
-  bool isFlatM = false, isFlatN = false; // the epilogue uses m (n) as one dim, the last
   mlir::Value m, n, k, mBlocks, nBlocks, panels;
   int64_t rowUnit = 1; // divides m
   int64_t outputs = 1; // that are a row of the tile; m counts such rows, and the epilogue sees each output
-  mlir::Value lhsPack, rhsPack, line, sums, sumsPitch, fill, byteRows, turnedRows, wideRows, byteColumns, listPlaces,
-      listWeights, largestBytes, isTurned, isWidened, listCounts, restOfColumns, restOfRows, zeroRow, patchPixels,
-      patchWeights, patchProducts, patchSums, fixedRows, copied;
+  mlir::Value lhsPack, rhsPack, sums, sumsPitch, fill;
   ByteCopying copying = ByteCopying::None;
-  mlir::Value endOfTasks; // behind which there is nothing to do; null: all have something
-  /// Of a panel of the column tile that is copied: where the products lie that its copy leaves out, numbers from a
-  /// row's to the next's. Zeros at one place where there are none.
-  struct RestOfPanel {
-    mlir::Value first, pitch;
-  };
-  /// The column tile: its first panel where it is, whether sums of four products are added up in 16 bits. Else panels
-  /// are copied, in words of 16-bit integers or without what is in lists.
-  struct ByteColumns {
-    mlir::Value inPlace, addsFour, inWords;
-    llvm::SmallVector<RestOfPanel> rests;
-  };
-  ByteColumns bytesOfTile;
   FixedPoint fixedPoint = FixedPoint::None;
-  mlir::Value waitingRows;                                    // in scratch, of tiles before the one that is emitted
-  mlir::Value isBackwards;                                    // in every second step of a recurrence; null: in none
-  mlir::Region bias;                                          // yields it; empty: there is none
-  std::optional<MatrixSlots> matrixSlots;                     // while sums are in matrix registers
+  std::unique_ptr<ContractionEpilogue> epilogue;
+  std::unique_ptr<ByteEmission> bytes;                        // null: the contraction has no room for their copies
+  std::unique_ptr<PatchEmission> patches;                     // the same
+  std::unique_ptr<FixedPointEmission> fixedRows;              // the same
+  std::unique_ptr<MatrixEmission> matrix;                     // while sums are in matrix registers
   llvm::SmallVector<llvm::SmallVector<TileUse>> sharedPixels; // of a tile in a step; empty: none
-  bool hasFewRows = false;     // m is not known, and below fewestInMatrix where this is emitted
-  bool hasLongStreams = false; // tiles' panels lie apart, and a thread's tasks are one
-  bool asksForZeros = false;   // tiles lie in lines of the image, whose windows often read zeros alone at some element
-  llvm::SmallVector<LinePart> lineParts; // the tiles of each line; empty: tiles follow each other
+  bool hasLongStreams = false;                                // tiles' panels lie apart, and a thread's tasks are one
+  llvm::SmallVector<LinePart> lineParts;                      // the tiles of each line; empty: tiles follow each other
+
+private:
+  void emitTasks(mlir::Value begin, mlir::Value end);
+
+  /// Sets the tile, and what follows from it: where tuning asks for one, that.
+  void chooseSplit(const TiledExtents &extents);
+  void findScratch();
+  void emitTask(const ContractionTask &task);
+  /// Tasks [begin, end), which are blocks of columns of all rows, as one.
+  void emitTogether(mlir::Value begin, mlir::Value end);
+  void emitBlock(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  /// The tile without terms that are zero for all of its sums, or enter none that is read (CpuContractionNeeded.cpp).
+  ContractionTile withNeededTerms(ContractionTile tile);
+  void emitTile(const ContractionTask &task, const ContractionTile &tile, TileKind kind);
+  /// `body` for tasks of each kind, as far as there are several.
+  void forEachKind(const ContractionTask &task, llvm::function_ref<void(TileKind kind)> body);
+  /// The products of a tile, added to what is given, and what becomes of them.
+  using TileProducts = llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::ValueRange init)>;
+  void finishTile(const ContractionTask &task, const ContractionTile &tile, TileProducts products);
+
+  // Tasks and their tiles (CpuContractionTiles.cpp).
+  using ColumnBody = llvm::function_ref<void(const ColumnClass &columns, mlir::Value panel)>;
+  void forEachColumnTile(const ContractionTask &task, ColumnBody body);
+  /// The number of a tile among all of the task's, counted from the task's first.
+  mlir::Value numberOf(const ContractionTask &task, const RowClass &rows, mlir::Value rowTile);
+
+  // Several outputs in a row of the tile (CpuContractionOutputs.cpp).
+  llvm::SmallVector<mlir::Value> multiplyOutputs(TileShape shape, const TileOperands &operands, mlir::ValueRange init);
+  /// The sums of such a tile as those of a tile with a row for each output.
+  llvm::SmallVector<mlir::Value> separateOutputs(TileShape shape, mlir::ValueRange accumulators);
+  RowClass rowsOfOutputs(RowClass rows) const {
+    rows.height *= outputs;
+    return rows;
+  }
+  /// The tile with a row for each output.
+  ContractionTile tileWithOutputs(ContractionTile tile) {
+    tile.rows = rowsOfOutputs(tile.rows);
+    tile.row = i.mul(tile.row, i.constant(outputs));
+    return tile;
+  }
+
+  // Strassen's algorithm (CpuContractionStrassen.cpp).
+  void copyForStrassen(const ContractionTask &task);
+  void emitStrassenTile(const ContractionTask &task, const ContractionTile &tile);
+
+  // Pixels that a tile's rows share (CpuContractionPixels.cpp).
+  /// Sets sharedPixels, and the tile that it takes, where a vector is all columns. A tuned tile
+  /// keeps its height, and has none where that does not divide the line.
+  void findSharedPixels(bool isTuned);
+  TileOperands sharingOperands(const ContractionTask &task, TileOperands operands, mlir::Value row);
+
+  // Tiles in lines of the image, and inside of it (CpuContractionLines.cpp, CpuContractionInside.cpp).
+  /// Sets lineParts or the height of tiles, and asksForZeros, where that saves products.
+  void cutLines();
+  TileOperands insideOperands(const ContractionTask &task, TileOperands operands, llvm::ArrayRef<KLoop> joined,
+                              int64_t height, mlir::Value row);
+
+  // Sums in matrix registers, bytes in pairs, rows in fixed point: whether and which (CpuContractionMatrix.cpp,
+  // CpuContractionBytes.cpp, CpuContractionFixedPoint.cpp).
+  bool sumsInMatrix();
+  /// Cuts the plan's tasks into fewer blocks of rows and more of columns, which each task looks at or transforms.
+  void takeBlocksOfCopies();
+  ByteCopying chooseCopying();
+  FixedPoint chooseFixedPoint();
+
+  // What a tile fetches meanwhile (CpuContractionFetch.cpp).
+  Fetching chooseFetching(const ContractionTile &tile);
+  /// Whether the streams of a lone row tile's panels should go on from one column tile to the next.
+  bool wantsLongStreams();
+
+  // What a tile reads.
+  mlir::Type elementOfB();
+  RowAddresses addressesInPanels(const ContractionTask &task, int64_t height, mlir::Value row);
+  RowAddresses addressesInMemory(const ContractionTask &task, int64_t height, mlir::Value row);
+  /// `base` where the outer loops over k stand.
+  mlir::Value movedBy(mlir::Value base, mlir::ValueRange outer);
+  bool meetsZeros() const;
+
+  // Packing (CpuContractionPack.cpp). Each runs only where the copy from the task before does not serve.
+  void packLhs(const ContractionTask &task);
+  void packRhs(const ContractionTask &task, mlir::Value kLower, mlir::Value kUpper);
+  void fillRedirected();
+
+  /// `at` of [lower, upper) where the weight is swept forwards, as far from the other end where it is backwards.
+  mlir::Value inTurn(mlir::Value lower, mlir::Value upper, mlir::Value at);
+
+  mlir::Value endOfTasks;    // behind which there is nothing to do; null: all have something
+  mlir::Value isBackwards;   // in every second step of a recurrence; null: in none
+  bool hasFewRows = false;   // m is not known, and below fewestInMatrix where this is emitted
+  bool asksForZeros = false; // tiles lie in lines of the image, whose windows often read zeros alone at some element
 };
 
 /// What follows the elements of the weight's panels is emitted on loaded vectors: the elements become arguments of the

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/ToldNumbers.h"
@@ -39,7 +40,18 @@ static int64_t countInstructions(Operation *op) {
   return isa<math::MathDialect>(op->getDialect()) && !isInstruction ? 30 : 1;
 }
 
-bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t accumulators) {
+ContractionEpilogue::ContractionEpilogue(ContractionEmission &contraction) : ContractionTechnique(contraction) {
+  auto isFlat = [&](int64_t first, int64_t count) {
+    for (int64_t d = first; d + 1 < first + count; ++d)
+      if (!loop::mergesIn(f.op.getEpilogue(), d, f.domain[d + 1]))
+        return false;
+    return true;
+  };
+  isFlatM = isFlat(f.firstM(), f.mDims);
+  isFlatN = isFlat(f.firstN(), f.nDims);
+}
+
+bool ContractionEpilogue::isLight(int64_t accumulators) const {
   int64_t cost = 0;
   f.op.getEpilogue().walk([&](Operation *op) {
     if (f.isDot())
@@ -52,13 +64,12 @@ bool ContractionEmission::isLightEpilogue(const ContractionTask &task, int64_t a
   return cost * accumulators <= (f.isDot() ? mostUnrolledOnDots : mostUnrolled);
 }
 
-/// Whether lanes of a vector are neighbours along the last n dim wherever a vector starts at a multiple of `lanes`.
-static bool hasVectorColumns(const ContractionEmission &c, int64_t lanes) {
-  if (c.f.nDims == 0)
+bool ContractionEpilogue::hasVectorColumns(int64_t lanes) const {
+  if (f.nDims == 0)
     return false;
-  if (c.isFlatN)
+  if (isFlatN)
     return true;
-  auto last = c.f.domain[c.f.firstK() - 1].asConstant();
+  auto last = f.domain[f.firstK() - 1].asConstant();
   return last && *last % lanes == 0;
 }
 
@@ -79,8 +90,8 @@ static std::pair<loop::LoadOp, Operation *> findBias(ContractionForm &f) {
   return {load, user};
 }
 
-void ContractionEmission::takeBias() {
-  if (!isa<IntegerType>(accumulator) || f.blocks.isSplitK() || !hasVectorColumns(*this, lanes))
+void ContractionEpilogue::takeBias() {
+  if (!isa<IntegerType>(accumulator) || f.blocks.isSplitK() || !hasVectorColumns(lanes))
     return;
   auto [load, user] = findBias(f);
   if (!load)
@@ -96,13 +107,11 @@ void ContractionEmission::takeBias() {
   user->erase();
 }
 
-/// Dims of a flat index that the epilogue sees; where it uses the dims as one, the last takes the whole index.
-static void setFlat(ContractionEmission &c, EmissionPoint &point, int64_t first, int64_t count, bool isFlat,
-                    Value flat) {
+void ContractionEpilogue::setFlat(EmissionPoint &point, int64_t first, int64_t count, bool isFlat, Value flat) {
   if (!isFlat)
     return c.setDims(point, first, count, flat);
   for (int64_t d = first; d < first + count; ++d)
-    point.dims[d] = d + 1 == first + count ? flat : c.i.constant(0);
+    point.dims[d] = d + 1 == first + count ? flat : i.constant(0);
 }
 
 /// The lanes of a tile's vector that lie inside of n; null: all of them.
@@ -115,18 +124,18 @@ static Value maskOfVector(ContractionEmission &c, const ColumnClass &columns, co
   return inside < vector.lanes ? c.e.laneMask(c.i.constant(inside), vector.lanes) : Value();
 }
 
-SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task, const RowClass &rows,
+SmallVector<Value> ContractionEpilogue::initialSums(const ContractionTask &task, const RowClass &rows,
                                                     const ColumnClass &columns, Value panel) {
   if (bias.empty())
     return {};
-  EmissionPoint point = taskPoint(task);
+  EmissionPoint point = c.taskPoint(task);
   point.vectorDim = f.firstK() - 1;
   SmallVector<Value> row, all;
   for (const TileVector &vector : getTileVectors(columns.panels, columns.lastColumns, lanes)) {
-    Value first = columnOf(columns, panel, vector.column);
-    setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
+    Value first = c.columnOf(columns, panel, vector.column);
+    setFlat(point, f.firstN(), f.nDims, isFlatN, first);
     point.lanes = vector.lanes;
-    point.mask = maskOfVector(*this, columns, vector, first);
+    point.mask = maskOfVector(c, columns, vector, first);
     row.push_back(e.splat(e.emitRegion(bias, point), vector.lanes));
   }
   for (int64_t r = 0; r < rows.height; ++r)
@@ -134,31 +143,41 @@ SmallVector<Value> ContractionEmission::initialSums(const ContractionTask &task,
   return all;
 }
 
-bool ContractionEmission::waits(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns) {
+bool ContractionEpilogue::waits(const RowClass &rows, const ColumnClass &columns) {
   int64_t width = int64_t(getTileVectors(columns.panels, columns.lastColumns, lanes).size());
-  return f.turns || !hasVectorColumns(*this, lanes) || !isLightEpilogue(task, rows.height * width);
+  return f.turns || !hasVectorColumns(lanes) || !isLight(rows.height * width);
 }
 
-void ContractionEmission::storeSums(const RowClass &rows, const ColumnClass &columns, ValueRange accumulators) {
+int64_t ContractionEpilogue::tilesTogether(int64_t height) const {
+  if (!f.turns)
+    return tilesThatWait;
+  auto isFull = [&](int64_t rows) { return 8 * rows >= 7 * int64_t(llvm::alignTo(rows, lanes)); };
+  int64_t tiles = 1;
+  while (!isFull(tiles * height) && (tiles + 1) * height <= rowsThatTurn)
+    ++tiles;
+  return tiles;
+}
+
+void ContractionEpilogue::storeSums(const ColumnClass &columns, ValueRange accumulators) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   for (auto [index, accumulated] : llvm::enumerate(accumulators)) {
     Value row = i.add(waitingRows, i.constant(int64_t(index / vectors.size())));
-    Value slot = i.add(i.mul(row, sumsPitch), i.constant(vectors[index % vectors.size()].column));
-    e.createStore(accumulated, e.getAddress(sums, accumulator, slot));
+    Value slot = i.add(i.mul(row, c.sumsPitch), i.constant(vectors[index % vectors.size()].column));
+    e.createStore(accumulated, e.getAddress(c.sums, accumulator, slot));
   }
 }
 
-void ContractionEmission::emitWaitingEpilogue(const ContractionTask &task, const ColumnClass &columns, Value row,
-                                              Value rows, Value panel) {
+void ContractionEpilogue::emitOnWaiting(const ContractionTask &task, const ColumnClass &columns, Value row, Value rows,
+                                        Value panel) {
   auto emitOn = [&](Value column, Value from, int64_t count) {
     Value end = i.add(column, i.constant(count * panelWidth));
-    emitEpilogueOnSums(task, from, row, rows, column, columns.isMasked || f.nDims == 0 ? i.min(end, n) : end);
+    emitOnSums(task, from, row, rows, column, columns.isMasked || f.nDims == 0 ? i.min(end, c.n) : end);
   };
   if (!columns.apart)
-    return emitOn(columnOf(columns, panel, 0), sums, columns.panels);
+    return emitOn(c.columnOf(columns, panel, 0), c.sums, columns.panels);
   loop(i.constant(0), i.constant(columns.panels), 1, [&](Value number) {
     Value width = i.constant(panelWidth), column = i.mul(i.add(panel, i.mul(number, columns.apart)), width);
-    emitOn(column, e.getAddress(sums, accumulator, i.mul(number, width)), 1);
+    emitOn(column, e.getAddress(c.sums, accumulator, i.mul(number, width)), 1);
   });
 }
 
@@ -168,38 +187,37 @@ static bool storesBytes(Region &epilogue) {
   return llvm::any_of(epilogue.getOps<loop::StoreOp>(), isOfBytes);
 }
 
-void ContractionEmission::emitEpilogueOnTile(const ContractionTask &task, const RowClass &rows,
-                                             const ColumnClass &columns, Value row, Value panel,
-                                             ValueRange accumulators) {
+void ContractionEpilogue::emitOnTile(const ContractionTask &task, const RowClass &rows, const ColumnClass &columns,
+                                     Value row, Value panel, ValueRange accumulators) {
   SmallVector<TileVector> vectors = getTileVectors(columns.panels, columns.lastColumns, lanes);
   int64_t width = int64_t(vectors.size());
-  EmissionPoint base = taskPoint(task);
+  EmissionPoint base = c.taskPoint(task);
   base.vectorDim = f.firstK() - 1;
   SmallVector<EmissionPoint> points;
   if (isFlatM) {
     points.assign(rows.height, base);
     for (int64_t r = 0; r < rows.height; ++r)
-      setFlat(*this, points[r], f.firstM(), f.mDims, true, i.add(row, i.constant(r)));
+      setFlat(points[r], f.firstM(), f.mDims, true, i.add(row, i.constant(r)));
   } else {
-    points = rowPoints(base, row, rows.height);
+    points = c.rowPoints(base, row, rows.height);
   }
-  bool inPairs = 2 * lanes <= panelWidth && hasVectorColumns(*this, 2 * lanes) && storesBytes(f.op.getEpilogue());
+  bool inPairs = 2 * lanes <= panelWidth && hasVectorColumns(2 * lanes) && storesBytes(f.op.getEpilogue());
   for (int64_t r = 0; r < rows.height; ++r)
-    for (int64_t c = 0; c < width; ++c) {
+    for (int64_t at = 0; at < width; ++at) {
       EmissionPoint &point = points[r];
-      TileVector vector = vectors[c];
-      Value first = columnOf(columns, panel, vector.column), sums = accumulators[r * width + c];
-      bool isPair = inPairs && vector.column % (2 * lanes) == 0 && c + 1 < width;
+      TileVector vector = vectors[at];
+      Value first = c.columnOf(columns, panel, vector.column), sums = accumulators[r * width + at];
+      bool isPair = inPairs && vector.column % (2 * lanes) == 0 && at + 1 < width;
       TileVector both{vector.column, 2 * lanes};
-      if (isPair && !maskOfVector(*this, columns, both, first)) {
-        assert(vectors[c + 1].lanes == lanes && "halves are of vectors as wide as a panel");
-        sums = join(e, {sums, accumulators[r * width + c + 1]});
+      if (isPair && !maskOfVector(c, columns, both, first)) {
+        assert(vectors[at + 1].lanes == lanes && "halves are of vectors as wide as a panel");
+        sums = join(e, {sums, accumulators[r * width + at + 1]});
         vector = both;
-        ++c;
+        ++at;
       }
-      setFlat(*this, point, f.firstN(), f.nDims, isFlatN, first);
+      setFlat(point, f.firstN(), f.nDims, isFlatN, first);
       point.lanes = vector.lanes;
-      point.mask = maskOfVector(*this, columns, vector, first);
+      point.mask = maskOfVector(c, columns, vector, first);
       e.emitRegion(f.op.getEpilogue(), point, {sums});
     }
 }
@@ -211,8 +229,8 @@ static bool hasFunctions(Region &epilogue) {
       .wasInterrupted();
 }
 
-void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value line, Value column, Value columns) {
-  bool isVector = hasVectorColumns(*this, lanes);
+void ContractionEpilogue::emitOnRow(const EmissionPoint &point, Value line, Value column, Value columns) {
+  bool isVector = hasVectorColumns(lanes);
   auto emitAt = [&](Value at, int64_t step, Value mask) {
     EmissionPoint here = point;
     if (isVector) {
@@ -220,7 +238,7 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
       here.vectorDim = f.firstK() - 1;
     }
     here.mask = mask;
-    setFlat(*this, here, f.firstN(), f.nDims, isFlatN, i.add(column, at));
+    setFlat(here, f.firstN(), f.nDims, isFlatN, i.add(column, at));
     Value acc = e.createLoad(accumulator, step, e.getAddress(line, accumulator, at));
     e.emitRegion(f.op.getEpilogue(), here, {acc});
   };
@@ -228,13 +246,13 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
     return loop(i.constant(0), columns, 1, [&](Value at) { emitAt(at, 1, {}); });
   auto wholesOf = [&](int64_t width) { return i.mul(i.floorDiv(columns, i.constant(width), true), i.constant(width)); };
   int64_t pair = std::min(2 * lanes, panelWidth);
-  int64_t wide = hasVectorColumns(*this, pair) && hasFunctions(f.op.getEpilogue()) ? pair : lanes;
+  int64_t wide = hasVectorColumns(pair) && hasFunctions(f.op.getEpilogue()) ? pair : lanes;
   Value pairs = wholesOf(wide), whole = wholesOf(lanes);
   loop(i.constant(0), pairs, wide, [&](Value at) { emitAt(at, wide, {}); });
   if (wide > lanes)
     loop(pairs, whole, lanes, [&](Value at) { emitAt(at, lanes, {}); });
   // Half a vector where the last columns are as few, and known.
-  int64_t rest = i.asConstant(n).value_or(0) % lanes, half = lanes / 2;
+  int64_t rest = i.asConstant(c.n).value_or(0) % lanes, half = lanes / 2;
   bool isHalf = lanes == panelWidth && rest > 0 && rest <= half;
   loop(whole, columns, lanes, [&](Value at) {
     Value left = i.sub(columns, at);
@@ -242,64 +260,63 @@ void ContractionEmission::emitEpilogueOnRow(const EmissionPoint &point, Value li
   });
 }
 
-void ContractionEmission::emitEpilogueOnSquare(const ContractionTask &task, const WaitingSums &waiting, Value row,
-                                               Value column, int64_t columns, Value mask) {
+void ContractionEpilogue::emitOnSquare(const ContractionTask &task, const WaitingSums &waiting, Value row, Value column,
+                                       int64_t columns, Value mask) {
   Value last = i.sub(waiting.rows, i.constant(1));
   SmallVector<Value> square;
   for (int64_t r = 0; r < lanes; ++r) {
     Value line = i.add(row, i.constant(r));
-    Value slot = i.add(i.mul(mask ? i.min(line, last) : line, sumsPitch), column);
+    Value slot = i.add(i.mul(mask ? i.min(line, last) : line, c.sumsPitch), column);
     square.push_back(e.createLoad(accumulator, lanes, e.getAddress(waiting.sums, accumulator, slot)));
   }
   transposeSquare(e, square);
-  EmissionPoint point = taskPoint(task);
+  EmissionPoint point = c.taskPoint(task);
   point.vectorDim = f.firstN() - 1;
   point.lanes = lanes;
   point.mask = mask;
-  setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(waiting.row, row));
-  for (int64_t c = 0; c < columns; ++c) {
-    setDims(point, f.firstN(), f.nDims, i.add(i.add(waiting.column, column), i.constant(c)));
-    e.emitRegion(f.op.getEpilogue(), point, {square[size_t(c)]});
+  setFlat(point, f.firstM(), f.mDims, isFlatM, i.add(waiting.row, row));
+  for (int64_t number = 0; number < columns; ++number) {
+    c.setDims(point, f.firstN(), f.nDims, i.add(i.add(waiting.column, column), i.constant(number)));
+    e.emitRegion(f.op.getEpilogue(), point, {square[size_t(number)]});
   }
 }
 
-void ContractionEmission::emitTurnedEpilogue(const ContractionTask &task, const WaitingSums &waiting, Value columns) {
+void ContractionEpilogue::emitTurned(const ContractionTask &task, const WaitingSums &waiting, Value columns) {
   auto wholesOf = [&](Value count) { return i.mul(i.floorDiv(count, i.constant(lanes), true), i.constant(lanes)); };
   Value wholeRows = wholesOf(waiting.rows), wholeColumns = wholesOf(columns);
   auto emitSquares = [&](Value column, int64_t count) {
-    loop(i.constant(0), wholeRows, lanes,
-         [&](Value row) { emitEpilogueOnSquare(task, waiting, row, column, count, Value()); });
+    loop(i.constant(0), wholeRows, lanes, [&](Value row) { emitOnSquare(task, waiting, row, column, count, Value()); });
     loop(wholeRows, waiting.rows, lanes, [&](Value row) {
-      emitEpilogueOnSquare(task, waiting, row, column, count, e.laneMask(i.sub(waiting.rows, row), lanes));
+      emitOnSquare(task, waiting, row, column, count, e.laneMask(i.sub(waiting.rows, row), lanes));
     });
   };
   loop(i.constant(0), wholeColumns, lanes, [&](Value column) { emitSquares(column, lanes); });
-  std::optional<int64_t> known = i.asConstant(n);
+  std::optional<int64_t> known = i.asConstant(c.n);
   assert(known && "channels are turned where their number is known");
   if (int64_t rest = *known % lanes)
     loop(wholeColumns, columns, lanes, [&](Value column) { emitSquares(column, rest); });
 }
 
-void ContractionEmission::emitEpilogueOnSums(const ContractionTask &task, Value sums, Value row, Value rows,
-                                             Value column, Value columnEnd, Value pixel) {
-  EmissionPoint point = taskPoint(task);
+void ContractionEpilogue::emitOnSums(const ContractionTask &task, Value sums, Value row, Value rows, Value column,
+                                     Value columnEnd, llvm::function_ref<Value(Value row)> placeOf) {
+  EmissionPoint point = c.taskPoint(task);
   Value columns = i.sub(columnEnd, column);
-  assert(!(f.turns && pixel) && "rows that are turned lie one behind another");
+  assert(!(f.turns && placeOf) && "rows that are turned lie one behind another");
   if (f.turns)
-    return emitTurnedEpilogue(task, {sums, row, rows, column}, columns);
+    return emitTurned(task, {sums, row, rows, column}, columns);
   loop(i.constant(0), rows, 1, [&](Value r) {
-    setFlat(*this, point, f.firstM(), f.mDims, isFlatM, i.add(row, r));
-    Value place = pixel ? i.sub(pixelOf(i.add(row, r)), pixel) : r;
-    emitEpilogueOnRow(point, e.getAddress(sums, accumulator, i.mul(place, sumsPitch)), column, columns);
+    setFlat(point, f.firstM(), f.mDims, isFlatM, i.add(row, r));
+    Value place = placeOf ? placeOf(i.add(row, r)) : r;
+    emitOnRow(point, e.getAddress(sums, accumulator, i.mul(place, c.sumsPitch)), column, columns);
   });
 }
 
-void ContractionEmission::zeroSums(const ContractionTask &task) {
+void ContractionEpilogue::zeroSums(const ContractionTask &task) {
   auto type = VectorType::get({lanes}, accumulator);
   Value zero = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(type)));
   Value width = i.mul(i.sub(task.endPanel, task.firstPanel), i.constant(panelWidth));
   loop(i.constant(0), task.rows, 1, [&](Value r) {
-    Value line = e.getAddress(sums, accumulator, i.mul(r, sumsPitch));
+    Value line = e.getAddress(c.sums, accumulator, i.mul(r, c.sumsPitch));
     loop(i.constant(0), width, lanes, [&](Value at) { e.createStore(zero, e.getAddress(line, accumulator, at)); });
   });
 }

@@ -77,24 +77,35 @@ ContractionEmission::PanelStep ContractionEmission::nextPanels(const Contraction
 }
 
 /// Row tiles of a task where m and its blocks are known, the same for all tasks but for one.
-std::optional<int64_t> ContractionEmission::rowTilesOfTask() {
-  std::optional<int64_t> known = i.asConstant(m), blocks = i.asConstant(mBlocks);
+static std::optional<int64_t> rowTilesOfTask(const ContractionEmission &c) {
+  const InvariantBuilder &i = c.i;
+  std::optional<int64_t> known = i.asConstant(c.m), blocks = i.asConstant(c.mBlocks);
   if (!known || !blocks)
     return std::nullopt;
-  int64_t all =
-      lineParts.empty() ? llvm::divideCeil(*known, split.height) : *known / lengthOfLine() * int64_t(lineParts.size());
+  int64_t all = c.lineParts.empty() ? llvm::divideCeil(*known, c.split.height)
+                                    : *known / c.lengthOfLine() * int64_t(c.lineParts.size());
   return std::max<int64_t>(all / *blocks, 1);
 }
+
+namespace {
+/// Of the next column tile: so many panels, `apart` bytes from one to the next, from number `panel` on. Of each row
+/// `bytes` bytes, which are share `number`.
+struct FetchedShare {
+  int64_t panels = 1;
+  Value panel, number, apart, bytes;
+};
+} // namespace
 
 /// Tile t of a task fetches from panel t mod `panels` of the next column tile: its share of each row's bytes. Of fewer
 /// tiles than panels each fetches from several in every step: all that memory can give is underway then, and no tile
 /// waits for more than the others.
-ContractionEmission::FetchedShare ContractionEmission::shareOf(const ContractionTask &task, Value rowTile,
-                                                               int64_t panels, int64_t rowBytes, Value panelBytes) {
+static FetchedShare shareOf(ContractionEmission &c, const ContractionTask &task, Value rowTile, int64_t panels,
+                            int64_t rowBytes, Value panelBytes) {
+  InvariantBuilder &i = c.i;
   Value local = i.sub(rowTile, task.firstTile), row = i.constant(rowBytes), width = i.constant(panels);
   auto bytesOf = [&](int64_t sharers) { return i.constant(llvm::divideCeil(rowBytes, sharers)); };
   FetchedShare share{.panel = i.mod(local, width, true), .number = i.floorDiv(local, width, true), .apart = panelBytes};
-  if (std::optional<int64_t> tiles = rowTilesOfTask(); tiles && *tiles < panels) {
+  if (std::optional<int64_t> tiles = rowTilesOfTask(c); tiles && *tiles < panels) {
     int64_t groups = std::gcd(*tiles, panels), sharers = *tiles / groups;
     share.panels = panels / groups;
     share.bytes = bytesOf(sharers);
@@ -110,10 +121,10 @@ ContractionEmission::FetchedShare ContractionEmission::shareOf(const Contraction
     Value isFew = i.compare(arith::CmpIPredicate::slt, count, width);
     Value sharers = i.select(isFew, count, i.floorDiv(count, width, true));
     share.panels = panels;
-    share.bytes = hide(e, i.floorDiv(i.add(row, i.sub(sharers, i.constant(1))), sharers, true));
+    share.bytes = hide(c.e, i.floorDiv(i.add(row, i.sub(sharers, i.constant(1))), sharers, true));
     share.panel = i.select(isFew, zero, share.panel);
     share.number = i.select(isFew, local, share.number);
-    share.apart = hide(e, i.select(isFew, panelBytes, zero));
+    share.apart = hide(c.e, i.select(isFew, panelBytes, zero));
   }
   return share;
 }
@@ -127,7 +138,7 @@ void ContractionEmission::fetchNextPanels(TileOperands &operands, const Contract
   Value next = i.mul(isBackwards ? i.select(isBackwards, i.constant(-panels), width) : width, panelBytes);
   if (step.panels)
     next = i.add(i.mul(step.panels, panelBytes), i.mul(step.rows, i.constant(rowBytes)));
-  FetchedShare share = shareOf(task, rowTile, panels, rowBytes, panelBytes);
+  FetchedShare share = shareOf(*this, task, rowTile, panels, rowBytes, panelBytes);
   // The share of rows [lower, upper), from where it would start if it were as long in the rows before.
   Value others = i.sub(i.constant(rowBytes), share.bytes), before = i.min(i.mul(share.number, share.bytes), others);
   Value offset = i.add(i.mul(lower, others), i.mul(i.sub(upper, lower), before));

@@ -38,6 +38,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionFixedPoint.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -51,6 +53,11 @@ static constexpr int64_t longestInFixedPoint = 256; // terms of a block, whose s
 static constexpr int64_t mostWords = 4;             // of a weight in one step
 
 namespace {
+
+/// How weights of few bits are multiplied by bytes: four terms at once, by one instruction on an unsigned and a signed
+/// byte, on signed ones, or on pairs that are added up in 16 bits.
+enum class ByteProducts { None, Dots, SignedDots, Pairs };
+
 /// A block of a row: words before the digits, of which those of the sums' starts are the first; all of them.
 struct Record {
   explicit Record(const ContractionForm &form)
@@ -59,6 +66,7 @@ struct Record {
   int64_t scaleWord = digits, sumWord = digits + 1, headWords = digits == 1 ? 4 : 8;
   int64_t words = terms / 4 * digits + headWords;
 };
+
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -83,19 +91,20 @@ Expr cpu::wordsOfFixedPoint(const ContractionForm &form) {
 }
 
 /// One digit is worth it without four products in one instruction, too.
-ByteProducts ContractionEmission::chooseByteProducts() const {
-  if (!e.level.byteDotOf(lanes * 32).empty())
+static ByteProducts chooseByteProducts(const ContractionEmission &c) {
+  const CpuLevel &level = c.e.level;
+  if (!level.byteDotOf(c.lanes * 32).empty())
     return ByteProducts::Dots;
-  if (!f.permitsByteRows())
+  if (!c.f.permitsByteRows())
     return ByteProducts::None;
-  if (!e.level.signedByteDotOf(lanes * 32).empty())
+  if (!level.signedByteDotOf(c.lanes * 32).empty())
     return ByteProducts::SignedDots;
-  return e.level.bytePairsOf(lanes * 32).empty() ? ByteProducts::None : ByteProducts::Pairs;
+  return level.bytePairsOf(c.lanes * 32).empty() ? ByteProducts::None : ByteProducts::Pairs;
 }
 
 FixedPoint ContractionEmission::chooseFixedPoint() {
   bool readsNumbers = f.conversion.numbers != WeightConversion::Numbers::Other;
-  if (!f.fixedPoint.at || !readsNumbers || chooseByteProducts() == ByteProducts::None)
+  if (!f.fixedPoint.at || !readsNumbers || chooseByteProducts(*this) == ByteProducts::None)
     return FixedPoint::None;
   return i.asConstant(m) || f.permitsByteRows() ? FixedPoint::All : FixedPoint::FewRows;
 }
@@ -155,7 +164,7 @@ struct FixedPointTile {
   KernelEmitter &e = c.e;
   InvariantBuilder &i = c.i;
   Record form{c.f};
-  ByteProducts products = c.chooseByteProducts();
+  ByteProducts products = chooseByteProducts(c);
   Type word = e.builder.getI32Type(), number = e.builder.getF32Type();
   int64_t rows = tile.rows.height, bits = c.f.bits, shifts = 8 / bits;
   Value panelStride = c.panelWords(), pitch = c.value(c.f.fixedPoint.pitch);
@@ -303,15 +312,18 @@ void RecordWriter::writeDigits(Value from, Value record) const {
   writeHead(record, dots.front(), scale);
 }
 
-void ContractionEmission::fixRows(const ContractionTask &task) {
+FixedPointEmission::FixedPointEmission(ContractionEmission &contraction)
+    : ContractionTechnique(contraction), records(c.scratchAt(f.fixedPoint.at)) {}
+
+void FixedPointEmission::copyRows(const ContractionTask &task) {
   Type word = e.builder.getI32Type();
   Value end = i.add(task.firstRow, task.rows);
-  if (fixedPoint == FixedPoint::FewRows)
+  if (c.fixedPoint == FixedPoint::FewRows)
     end = i.select(i.compare(arith::CmpIPredicate::sle, task.rows, i.constant(mostInFixedPoint)), end, task.firstRow);
-  RecordWriter writer{*this};
+  RecordWriter writer{c};
   Expr recordWords = Expr::constant(e.builder.getContext(), writer.form.words);
   loop(task.firstRow, end, 1, [&](Value row) {
-    RowAddresses addresses = rowAddresses(task, RowClass{.height = 1}, row);
+    RowAddresses addresses = c.rowAddresses(task, RowClass{.height = 1}, row);
     SmallVector<Value> outer;
     auto writeLoops = [&](auto &&self, Value to) -> void {
       const KLoop &kLoop = f.kLoops[outer.size()];
@@ -325,7 +337,7 @@ void ContractionEmission::fixRows(const ContractionTask &task) {
       });
     };
     Value local = i.sub(row, task.firstRow);
-    writeLoops(writeLoops, e.getAddress(fixedRows, word, i.mul(local, value(f.fixedPoint.pitch))));
+    writeLoops(writeLoops, e.getAddress(records, word, i.mul(local, value(f.fixedPoint.pitch))));
   });
 }
 
@@ -462,8 +474,9 @@ Value FixedPointTile::restOf(const TileVector &vector, ValueRange outer) const {
   SmallVector<Value> ks(outer);
   ks.push_back(i.constant(0));
   Value elements = e.splat(i.constant(element), vector.lanes);
-  return c.converted(task, c.pointInLoops(task, ks, /*term=*/0), conversion.factored, tile.panel, elements,
-                     vector.column);
+  WeightConverter converter(c, task);
+  return converter.convert(converter.pointInLoops(ks, /*term=*/0), conversion.factored, tile.panel, elements,
+                           vector.column);
 }
 
 SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value panels, Value record, Value ahead,
@@ -484,7 +497,7 @@ SmallVector<Value> FixedPointTile::multiplyRecord(ArrayRef<Value> outer, Value p
   sums = words == together ? addFrom(i.constant(0), sums)
                            : e.createLoop(i.constant(0), i.constant(words), together, sums, addFrom);
   for (auto [index, vector] : llvm::enumerate(vectors)) {
-    Value factor = c.factorOf(task, tile.panel, vector, outer, /*prefetches=*/fetchedAhead > 0);
+    Value factor = WeightConverter(c, task).factorOf(tile.panel, vector, outer, /*prefetches=*/fetchedAhead > 0);
     Value rest = restOf(vector, outer);
     for (int64_t row = 0; row < rows; ++row) {
       size_t at = size_t(row) * vectors.size() + index;
@@ -521,8 +534,8 @@ SmallVector<Value> FixedPointTile::multiply(SmallVector<Value> outer, Value numb
   });
 }
 
-SmallVector<Value> ContractionEmission::multiplyFixed(const ContractionTask &task, const ContractionTile &tile,
-                                                      ValueRange init) {
+SmallVector<Value> FixedPointEmission::multiply(const ContractionTask &task, const ContractionTile &tile,
+                                                ValueRange init) {
   int64_t rows = tile.rows.height;
   SmallVector<TileVector> vectors = getTileVectors(tile.columns.panels, tile.columns.lastColumns, lanes);
   SmallVector<Value> result(init);
@@ -530,11 +543,11 @@ SmallVector<Value> ContractionEmission::multiplyFixed(const ContractionTask &tas
     for (int64_t at = 0; at < rows * int64_t(vectors.size()); ++at)
       result.push_back(i.constant(cast<TypedAttr>(
           e.builder.getZeroAttr(VectorType::get(vectors[size_t(at) % vectors.size()].lanes, accumulator)))));
-  int64_t weightBytes = i.asConstant(n).value_or(0) * f.k.getValue() * f.bits / 8;
+  int64_t weightBytes = i.asConstant(c.n).value_or(0) * f.k.getValue() * f.bits / 8;
   int64_t fetchedAhead = !e.isStage && weightBytes >= leastStreamed ? streamAhead : 0;
-  Value panels = panelAddress(task, tile.panel, tile.kLower);
+  Value panels = c.panelAddress(task, tile.panel, tile.kLower);
   Value local = i.sub(tile.row, task.firstRow);
-  Value record = e.getAddress(fixedRows, e.builder.getI32Type(), i.mul(local, value(f.fixedPoint.pitch)));
+  Value record = e.getAddress(records, e.builder.getI32Type(), i.mul(local, value(f.fixedPoint.pitch)));
   int64_t sumsOfVector = Record(f).digits * rows;
   size_t together = size_t(std::max<int64_t>(e.level.vectorRegisters / 2 / sumsOfVector, 1));
   for (size_t first = 0; first < vectors.size(); first += together) {
@@ -542,7 +555,7 @@ SmallVector<Value> ContractionEmission::multiplyFixed(const ContractionTask &tas
     SmallVector<Value> sums;
     for (size_t at = 0; at < size_t(rows) * part.size(); ++at)
       sums.push_back(result[at / part.size() * vectors.size() + first + at % part.size()]);
-    FixedPointTile multiplied{*this, task, tile, part, fetchedAhead};
+    FixedPointTile multiplied{c, task, tile, part, fetchedAhead};
     sums = multiplied.multiply({}, i.constant(0), panels, record, sums);
     for (auto [at, sum] : llvm::enumerate(sums))
       result[at / part.size() * vectors.size() + first + at % part.size()] = sum;

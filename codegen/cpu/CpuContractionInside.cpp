@@ -54,12 +54,13 @@ bool ContractionEmission::areConditionsSolvable() {
   return true;
 }
 
-SmallVector<KLoop> ContractionEmission::joinLoops() {
-  if (!sharedPixels.empty() || f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel)
+static SmallVector<KLoop> joinLoops(ContractionEmission &c) {
+  const ContractionForm &f = c.f;
+  if (!c.sharedPixels.empty() || f.kLoops.back().extent.asConstant().value_or(1 << 20) > longestPixel)
     return {};
-  // From the inside out; what is split stays the outermost loop, as does what has steps of some outputs alone.
+  // From the inside out; what is split stays the outermost loop, as does what has steps of some c.outputs alone.
   SmallVector<KLoop> joined(f.kLoops);
-  size_t outermost = f.blocks.isSplitK() ? 1 : outputs > 1 ? size_t(f.taps.loop) : 0;
+  size_t outermost = f.blocks.isSplitK() ? 1 : c.outputs > 1 ? size_t(f.taps.loop) : 0;
   while (joined.size() > outermost + 1) {
     KLoop inner = joined.back(), &outer = joined[joined.size() - 2];
     if (outer.aStride != inner.extent * inner.aStride || outer.bStride != inner.extent * inner.bStride)
@@ -70,8 +71,9 @@ SmallVector<KLoop> ContractionEmission::joinLoops() {
   return joined;
 }
 
-SmallVector<KLoop> ContractionEmission::loopsInPlace() {
-  if (f.group != 1 || f.blocks.isSplitK() || f.lhs.element != accumulator || !copiesRuns())
+static SmallVector<KLoop> loopsInPlace(ContractionEmission &c) {
+  const ContractionForm &f = c.f;
+  if (f.group != 1 || f.blocks.isSplitK() || f.lhs.element != c.accumulator || !c.copiesRuns())
     return {};
   SmallVector<KLoop> loops(f.kLoops);
   for (KLoop &own : loops) {
@@ -94,7 +96,7 @@ SmallVector<KLoop> ContractionEmission::getInsideLoops(int64_t height) {
   bool isLong = f.domain[line].asConstant().value_or(fewest) >= fewest;
   if (!isLong || !stride || !stride.isConstant() || !areConditionsSolvable())
     return {};
-  return isPacked ? loopsInPlace() : joinLoops();
+  return isPacked ? loopsInPlace(*this) : joinLoops(*this);
 }
 
 Value ContractionEmission::liesInside(const ContractionTask &task, int64_t height, Value row) {
@@ -119,19 +121,25 @@ Value ContractionEmission::liesInside(const ContractionTask &task, int64_t heigh
   return inside;
 }
 
-Value ContractionEmission::bytesAhead() {
+/// How far ahead pixels are fetched: the next line of the image, if it is near.
+static Value bytesAhead(ContractionEmission &c) {
+  InvariantBuilder &i = c.i;
+  const ContractionForm &f = c.f;
   Value nearby = i.constant(nearAhead);
   Expr ofLine = f.mDims < 2 ? Expr() : loop::strideOf(f.lhs.index(), f.firstN() - 2);
   if (!ofLine)
     return nearby;
-  Value line = i.mul(value(ofLine), i.constant(f.lhs.elementBytes()));
+  Value line = i.mul(c.value(ofLine), i.constant(f.lhs.elementBytes()));
   auto isAtMost = [&](Value a, Value b) { return i.compare(arith::CmpIPredicate::sle, a, b); };
   Value isNear = i.logicalAnd(isAtMost(nearby, line), isAtMost(line, i.constant(farthestAhead)));
   return i.select(isNear, line, nearby);
 }
 
-void ContractionEmission::fetchPixels(Value first, int64_t height, int64_t stride, Value ahead) {
-  int64_t bytes = height * std::abs(stride) * f.lhs.elementBytes();
+/// Fetches what a later tile reads so many bytes beyond `first`, its rows `stride` elements apart.
+static void fetchPixels(ContractionEmission &c, Value first, int64_t height, int64_t stride, Value ahead) {
+  KernelEmitter &e = c.e;
+  InvariantBuilder &i = c.i;
+  int64_t bytes = height * std::abs(stride) * c.f.lhs.elementBytes();
   if (bytes > mostLines * lineBytes)
     return; // pixels of many channels: lines are few and dense
   for (int64_t byte = 0; byte < bytes; byte += lineBytes) {
@@ -159,12 +167,12 @@ TileOperands ContractionEmission::insideOperands(const ContractionTask &task, Ti
   auto step = joined.back().aStride.asConstant(), extent = joined.back().extent.asConstant();
   operands.meetsRows = step && extent && *step != 0 && *extent <= longestUnrolled && stride % *step == 0 &&
                        std::abs(stride / *step) < *extent;
-  operands.rowAddresses = [=, this, loops = operands.loops, ahead = bytesAhead()](ValueRange outer) {
+  operands.rowAddresses = [=, this, loops = operands.loops, ahead = bytesAhead(*this)](ValueRange outer) {
     Value offset = i.constant(0);
     for (auto [at, kLoop] : llvm::zip(outer, loops))
       offset = i.add(offset, i.mul(at, kLoop.aStride));
     Value base = e.getAddress(first, f.lhs.element, offset);
-    fetchPixels(base, height, stride, ahead);
+    fetchPixels(*this, base, height, stride, ahead);
     return addressesApart(base, f.lhs.element, height, i.constant(stride));
   };
   return operands;

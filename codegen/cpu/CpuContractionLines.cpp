@@ -20,6 +20,7 @@
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuTemplates.h"
 #include "ir/expr/DimName.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallSet.h"
 
 using namespace mlir;
@@ -34,6 +35,9 @@ static constexpr double leastSaved = 0.03;   // of the products' time
 static constexpr double ofQuestion = 8;      // cycles for an element of the window
 static constexpr double latency = 4;         // of a multiply-add, in cycles
 static constexpr double ofVector = 2;        // cycles in which the second-level cache gives one of the weight
+
+/// For each place along a dim of the rows the elements of the window that lie in the image there.
+using SeenPlaces = llvm::SmallVector<llvm::BitVector>;
 
 /// The dim of the rows that the condition is about, if it is one; -1: none.
 static std::optional<int64_t> rowDimOf(Expr condition, int64_t firstM, int64_t firstN) {
@@ -233,11 +237,12 @@ static bool hasFewHeights(ArrayRef<LinePart> parts) {
 }
 
 /// What windows see along each dim of the rows, where tiles can be in lines; else nothing.
-std::optional<SmallVector<SeenPlaces>> ContractionEmission::findSeenInLines() {
-  auto known = i.asConstant(m);
-  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || !sharedPixels.empty() ||
-      e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows || *known <= split.height ||
-      !f.kLoops.back().extent.isConstant() || !isa<FloatType>(accumulator) || !mayLeaveOut())
+static std::optional<SmallVector<SeenPlaces>> findSeenInLines(const ContractionEmission &c) {
+  const ContractionForm &f = c.f;
+  auto known = c.i.asConstant(c.m);
+  if (f.lhs.form != LhsForm::Redirected || f.rhs.isPacked() || f.group != 1 || f.bits || !c.sharedPixels.empty() ||
+      c.e.isStage || f.batchDims || f.mDims < 1 || !known || *known > mostRows || *known <= c.split.height ||
+      !f.kLoops.back().extent.isConstant() || !isa<FloatType>(c.accumulator) || !c.mayLeaveOut())
     return std::nullopt;
   SmallVector<int64_t> window;
   for (const KLoop &loop : ArrayRef(f.kLoops).drop_back())
@@ -250,7 +255,7 @@ std::optional<SmallVector<SeenPlaces>> ContractionEmission::findSeenInLines() {
     pixels *= int64_t(places.size());
   if (pixels != *known)
     return std::nullopt; // rows are tiles of pixels, for Winograd's algorithm
-  int64_t line = int64_t(seen->back().size()), lines = *known / line, blocks = i.asConstant(mBlocks).value_or(0);
+  int64_t line = int64_t(seen->back().size()), lines = *known / line, blocks = c.i.asConstant(c.mBlocks).value_or(0);
   auto roomOfTask = f.blocks.rowsMost.asConstant();
   bool hasRoom =
       blocks >= 1 && lines >= blocks && roomOfTask && int64_t(llvm::divideCeil(lines, blocks)) * line <= *roomOfTask;
@@ -258,7 +263,7 @@ std::optional<SmallVector<SeenPlaces>> ContractionEmission::findSeenInLines() {
 }
 
 void ContractionEmission::cutLines() {
-  std::optional<SmallVector<SeenPlaces>> seen = findSeenInLines();
+  std::optional<SmallVector<SeenPlaces>> seen = findSeenInLines(*this);
   if (!seen)
     return;
   LineCosts costs{.along = seen->back(),

@@ -40,7 +40,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionMatrix.h"
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include <numeric>
 
@@ -64,6 +66,31 @@ bool ContractionEmission::sumsInMatrix() {
          i.asConstant(m).value_or(fewestInMatrix) >= fewestInMatrix;
 }
 
+/// The loops over k of such sums.
+static SmallVector<KLoop> listLoops(const ContractionForm &f, const MatrixRows &copies) {
+  if (!copies.getCopies())
+    return f.kLoops;
+  Expr one = Expr::constant(f.op->getContext(), 1);
+  if (copies.areOfPixels()) {
+    SmallVector<KLoop> loops(f.kLoops);
+    for (auto [own, step] : llvm::zip(loops, f.copies.steps))
+      own.aStride = one * (step * f.copies.pitch);
+    return loops;
+  }
+  return {{.dim = -1, .extent = f.k.floorDiv(f.group), .aStride = one * f.group, .bStride = one}};
+}
+
+/// Bytes from a row of A to the next; null where that is not fixed.
+static Value fixedRowStride(ContractionEmission &c) {
+  InvariantBuilder &i = c.i;
+  const ContractionForm &f = c.f;
+  Value bytes = i.constant(f.lhs.elementBytes());
+  if (f.lhs.form == LhsForm::PackedRows)
+    return i.mul(c.value(f.scratch.lhsPitch), bytes);
+  std::optional<int64_t> step = stepInPlace(f);
+  return step ? i.mul(i.constant(*step), bytes) : Value();
+}
+
 namespace {
 
 /// Of the block whose epilogue is delayed: its rows from the next on, what is the first of its sums, where these begin
@@ -77,11 +104,12 @@ Value fieldOf(KernelEmitter &e, Value slot, Field field) {
 /// The products of one block of a task.
 class MatrixBlock {
 public:
-  MatrixBlock(ContractionEmission &c, const ContractionTask &task, Value kLower, Value kUpper)
-      : c(c), e(c.e), f(c.f), i(c.i), task(task), slots(*c.matrixSlots), loops(c.matrixLoops()), kLower(kLower),
-        kUpper(c.copied ? c.value(loops.front().extent) : kUpper) {
-    firstRow = c.copiesPixels() ? c.pixelOf(task.firstRow) : task.firstRow;
-    count = c.copiesPixels() ? c.pixelsOf(task) : task.rows;
+  MatrixBlock(ContractionEmission &c, MatrixRows &copies, const MatrixSlots &slots, const ContractionTask &task,
+              Value kLower, Value kUpper)
+      : c(c), e(c.e), f(c.f), i(c.i), task(task), copies(copies), slots(slots), loops(listLoops(f, copies)),
+        kLower(kLower), kUpper(copies.getCopies() ? c.value(loops.front().extent) : kUpper) {
+    firstRow = copies.areOfPixels() ? copies.pixelOf(task.firstRow) : task.firstRow;
+    count = copies.areOfPixels() ? copies.pixelsOf(task) : task.rows;
     end = i.add(firstRow, count);
     blocks = i.floorDiv(i.add(count, i.constant(tallest - 1)), i.constant(tallest), true);
     isNear = hasNearPanels();
@@ -143,6 +171,7 @@ private:
   ContractionForm &f;
   InvariantBuilder &i;
   const ContractionTask &task;
+  MatrixRows &copies;
   const MatrixSlots &slots;
   SmallVector<KLoop> loops;
   Value firstRow, count, end; // of the task, or of pixels that its windows begin with
@@ -211,43 +240,24 @@ static void storeConfiguration(KernelEmitter &e, Value slot, int64_t groups, Val
     e.createStore(word, e.getAddress(slot, e.builder.getI8Type(), i.constant(offset)));
 }
 
-SmallVector<KLoop> ContractionEmission::matrixLoops() const {
-  if (!copied)
-    return f.kLoops;
-  Expr one = Expr::constant(f.op.getContext(), 1);
-  if (copiesPixels()) {
-    SmallVector<KLoop> loops(f.kLoops);
-    for (auto [own, step] : llvm::zip(loops, f.copies.steps))
-      own.aStride = one * (step * f.copies.pitch);
-    return loops;
-  }
-  return {{.dim = -1, .extent = f.k.floorDiv(f.group), .aStride = one * f.group, .bStride = one}};
-}
-
-void ContractionEmission::prepareMatrix() {
-  matrixSlots.emplace();
-  if (f.copies.at)
-    copied = scratchAt(f.copies.at);
-  matrixSlots->groups = groupsOfStep(f, matrixLoops());
-  for (Value *slot : {&matrixSlots->whole, &matrixSlots->tail, &matrixSlots->delayed})
+MatrixEmission::MatrixEmission(ContractionEmission &contraction)
+    : ContractionTechnique(contraction), rows(contraction) {
+  slots.groups = groupsOfStep(f, listLoops(f, rows));
+  for (Value *slot : {&slots.whole, &slots.tail, &slots.delayed})
     *slot = e.createStackSlot(matrixRowBytes);
   for (Field field : {Field::Next, Field::Last, Field::Origin, Field::Sums, Field::Column})
-    e.createStore(i.constant(0), fieldOf(e, matrixSlots->delayed, field));
-  matrixSlots->height = e.createStackSlot(wordBytes * 2);
-  e.createStore(i.constant(0), matrixSlots->height);
-  matrixSlots->a = e.createStackSlot(2 * matrixBytes);
-  matrixSlots->b = e.createStackSlot(2 * matrixBytes);
-  storeConfiguration(e, matrixSlots->whole, matrixSlots->groups, i.constant(matrixRows), i.constant(matrixRows));
+    e.createStore(i.constant(0), fieldOf(e, slots.delayed, field));
+  slots.height = e.createStackSlot(wordBytes * 2);
+  e.createStore(i.constant(0), slots.height);
+  slots.a = e.createStackSlot(2 * matrixBytes);
+  slots.b = e.createStackSlot(2 * matrixBytes);
+  storeConfiguration(e, slots.whole, slots.groups, i.constant(matrixRows), i.constant(matrixRows));
 }
 
-void ContractionEmission::releaseMatrix() {
-  callMatrix(e, "tilerelease", {});
-  matrixSlots.reset();
-  copied = {};
-}
+void MatrixEmission::release() { callMatrix(e, "tilerelease", {}); }
 
-void ContractionEmission::emitMatrixBlock(const ContractionTask &task, Value kLower, Value kUpper) {
-  MatrixBlock block(*this, task, kLower, kUpper);
+void MatrixEmission::emitBlock(const ContractionTask &task, Value kLower, Value kUpper) {
+  MatrixBlock block(c, rows, slots, task, kLower, kUpper);
   f.blocks.isSplitK() ? block.emitPartial() : block.emit();
 }
 
@@ -278,7 +288,7 @@ void MatrixBlock::configure() {
 
 void MatrixBlock::emit() {
   configure();
-  auto [fewest, most] = c.rowsOfMatrixTasks();
+  auto [fewest, most] = copies.rowsOfTasks();
   if (fewest > matrixRows)
     return emitBlocks(2);
   Value sixteen = i.constant(matrixRows);
@@ -336,9 +346,9 @@ void MatrixBlock::emitBlock(Shape shape, Value number, Value panel) {
   }
   emitSums(shape, first, height, number, panel, e.getAddress(c.sums, c.accumulator, sums));
   rowsOfPiece = 0;
-  if (c.copiesPixels()) {
-    row = c.firstRowAt(row);
-    last = c.firstRowAt(last);
+  if (copies.areOfPixels()) {
+    row = copies.firstRowAt(row);
+    last = copies.firstRowAt(last);
   }
   if (!isDelayed(shape))
     return emitEpilogue(shape, sums, {row, last, first}, column);
@@ -358,10 +368,11 @@ void MatrixBlock::emitEpilogue(Shape shape, Value sums, RowsOfSums rows, Value c
   bool isFull = i.asConstant(c.n).value_or(1) % panelWidth == 0;
   Value stop = i.add(column, i.constant(shape.panels * panelWidth)), columnEnd = isFull ? stop : i.min(stop, c.n);
   Value count = i.sub(rows.last, rows.next), address = e.getAddress(c.sums, c.accumulator, sums);
-  if (c.copiesPixels())
-    return c.emitEpilogueOnSums(task, address, rows.next, count, column, columnEnd, rows.origin);
+  if (copies.areOfPixels())
+    return c.epilogue->emitOnSums(task, address, rows.next, count, column, columnEnd,
+                                  [&](Value row) { return i.sub(copies.pixelOf(row), rows.origin); });
   address = e.getAddress(address, c.accumulator, i.mul(i.sub(rows.next, rows.origin), c.sumsPitch));
-  c.emitEpilogueOnSums(task, address, rows.next, count, column, columnEnd);
+  c.epilogue->emitOnSums(task, address, rows.next, count, column, columnEnd);
 }
 
 //===----------------------------------------------------------------------===//
@@ -457,15 +468,15 @@ void MatrixBlock::emitSums(Shape shape, Value row, Value height, Value number, V
 }
 
 void MatrixBlock::setRows(Shape shape, Value row) {
-  if (!c.copied) {
-    stride = c.fixedRowStride();
+  if (!copies.getCopies()) {
+    stride = fixedRowStride(c);
     RowClass lines{.height = stride ? 1 : shape.matrices * matrixRows};
     addressesAt = c.rowAddresses(task, lines, row);
     return;
   }
   stride = i.constant(f.copies.pitch * f.lhs.elementBytes());
-  Value start = c.copiesPixels() ? c.startOfLine(firstRow) : firstRow;
-  Value first = at(c.copied, i.mul(i.sub(row, start), stride));
+  Value start = copies.areOfPixels() ? copies.startOfLine(firstRow) : firstRow;
+  Value first = at(copies.getCopies(), i.mul(i.sub(row, start), stride));
   addressesAt = [=, this](ValueRange outer) {
     Value offset = i.constant(0);
     for (auto [at, own] : llvm::zip(outer, loops))
@@ -555,7 +566,7 @@ void MatrixBlock::emitInnermost(Shape shape, ArrayRef<Value> outer, Value panels
 void MatrixBlock::emitLast(Shape shape, Value k, Value count, Value panels) {
   Value mask = e.laneMask(i.mul(count, i.constant(wordBytes)), matrixRowBytes);
   for (int64_t a = 0; a < shape.matrices; ++a) {
-    if (c.copied) { // they end in zeros
+    if (copies.getCopies()) { // they end in zeros
       loadRows(a, k);
       continue;
     }

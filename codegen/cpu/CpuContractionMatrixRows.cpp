@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionMatrix.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
 using namespace mlir;
@@ -144,13 +145,16 @@ MatrixCopies cpu::planMatrixCopies(const ContractionForm &f) {
   return {.scratch = f.blocks.rowsMost * (pitch * f.lhs.elementBytes()), .pitch = pitch};
 }
 
-std::pair<int64_t, int64_t> ContractionEmission::rowsOfMatrixTasks() {
+MatrixRows::MatrixRows(ContractionEmission &contraction)
+    : ContractionTechnique(contraction), copies(f.copies.at ? c.scratchAt(f.copies.at) : Value()) {}
+
+std::pair<int64_t, int64_t> MatrixRows::rowsOfTasks() {
   int64_t fewest = std::numeric_limits<int64_t>::max(), most = 0;
-  auto rows = i.asConstant(m), blocks = i.asConstant(mBlocks);
+  auto rows = i.asConstant(c.m), blocks = i.asConstant(c.mBlocks);
   if (!rows || !blocks)
     return {most, fewest};
   forEachRowBlock(*rows, *blocks, [&](int64_t first, int64_t last) {
-    auto placeOf = [&](int64_t row) { return copiesPixels() ? pixelOfRow(f, f.copies.pixels, row) : row; };
+    auto placeOf = [&](int64_t row) { return areOfPixels() ? pixelOfRow(f, f.copies.pixels, row) : row; };
     int64_t count = placeOf(last) - placeOf(first) + 1;
     fewest = std::min(fewest, count);
     most = std::max(most, count);
@@ -162,7 +166,7 @@ std::pair<int64_t, int64_t> ContractionEmission::rowsOfMatrixTasks() {
 // Pixels
 //===----------------------------------------------------------------------===//
 
-void ContractionEmission::copyRun(Value from, Value to) {
+void MatrixRows::copyRun(Value from, Value to) {
   int64_t length = f.kLoops.back().extent.getValue() * f.group, width = matrixRowBytes / f.lhs.elementBytes();
   int64_t whole = length / width * width;
   auto copy = [&](Value at, Value mask) {
@@ -178,28 +182,28 @@ void ContractionEmission::copyRun(Value from, Value to) {
     copy(i.constant(whole), e.laneMask(i.constant(length - whole), width));
 }
 
-Value ContractionEmission::pixelOf(Value row) {
+Value MatrixRows::pixelOf(Value row) {
   EmissionPoint point;
   point.dims.resize(f.domain.size());
-  setDims(point, f.firstM(), f.mDims, row);
+  c.setDims(point, f.firstM(), f.mDims, row);
   Value pixel = point.dims[size_t(f.firstM())];
   for (int64_t d = 1; d < f.mDims; ++d)
     pixel = i.add(i.mul(pixel, i.constant(f.copies.pixels[size_t(d)])), point.dims[size_t(f.firstM() + d)]);
   return pixel;
 }
 
-Value ContractionEmission::pixelsOf(const ContractionTask &task) {
+Value MatrixRows::pixelsOf(const ContractionTask &task) {
   Value last = i.sub(i.add(task.firstRow, task.rows), i.constant(1));
   Value count = i.add(i.sub(pixelOf(last), pixelOf(task.firstRow)), i.constant(1));
   return i.select(i.compare(arith::CmpIPredicate::sgt, task.rows, i.constant(0)), count, i.constant(0));
 }
 
-Value ContractionEmission::startOfLine(Value pixel) {
+Value MatrixRows::startOfLine(Value pixel) {
   Value line = i.constant(f.copies.pixels.back());
   return i.mul(i.floorDiv(pixel, line, true), line);
 }
 
-Value ContractionEmission::firstRowAt(Value pixel) {
+Value MatrixRows::firstRowAt(Value pixel) {
   SmallVector<Value> dims(size_t(f.mDims), Value());
   for (int64_t d = f.mDims - 1; d > 0; --d) {
     Value extent = i.constant(f.copies.pixels[size_t(d)]);
@@ -216,13 +220,13 @@ Value ContractionEmission::firstRowAt(Value pixel) {
   return row;
 }
 
-void ContractionEmission::copyPixels(const ContractionTask &task) {
+void MatrixRows::copyPixels(const ContractionTask &task) {
   int64_t line = f.copies.pixels.back(), lastDim = f.firstN() - 1;
   Value across = i.constant(line), pixel = pixelOf(task.firstRow), count = pixelsOf(task);
   Value first = i.floorDiv(pixel, across, true), reach = i.constant(f.copies.reach + line - 1);
   Value end = i.floorDiv(i.add(i.add(pixel, count), reach), across, true);
   end = i.select(i.compare(arith::CmpIPredicate::sgt, count, i.constant(0)), end, first);
-  EmissionPoint point = taskPoint(task);
+  EmissionPoint point = c.taskPoint(task);
   for (int64_t dim = f.firstK(); dim < int64_t(f.domain.size()); ++dim)
     point.dims[dim] = i.constant(0);
   loop(first, end, 1, [&](Value number) {
@@ -236,7 +240,7 @@ void ContractionEmission::copyPixels(const ContractionTask &task) {
     loop(i.constant(0), across, 1, [&](Value column) {
       point.dims[size_t(lastDim)] = column;
       Value to = i.mul(i.add(start, column), i.constant(f.copies.pitch));
-      copyRun(addressOf(point), e.getAddress(copied, f.lhs.element, to));
+      copyRun(c.addressOf(point), e.getAddress(copies, f.lhs.element, to));
     });
   });
 }
@@ -245,7 +249,7 @@ void ContractionEmission::copyPixels(const ContractionTask &task) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Value target) {
+Value MatrixRows::copyInside(const ContractionTask &task, Value row, Value target) {
   Expr index = f.lhs.index();
   ArrayRef<KLoop> outer = ArrayRef(f.kLoops).drop_back();
   int64_t runs = 1;
@@ -254,11 +258,11 @@ Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Va
       return {};
     runs *= kLoop.extent.getValue();
   }
-  if (runs > mostRuns || !areConditionsSolvable())
+  if (runs > mostRuns || !c.areConditionsSolvable())
     return {};
-  Value isInside = liesInside(task, 1, row);
+  Value isInside = c.liesInside(task, 1, row);
   emitIf(isInside, [&] {
-    Value source = addressInPlace(rowPoint(task, row));
+    Value source = c.addressInPlace(c.rowPoint(task, row));
     auto copy = [&](auto &&self, ArrayRef<KLoop> loops, Value from, Value to) -> void {
       if (loops.empty())
         return copyRun(e.getAddress(source, f.lhs.element, from), e.getAddress(target, f.lhs.element, to));
@@ -273,8 +277,8 @@ Value ContractionEmission::copyInside(const ContractionTask &task, Value row, Va
   return isInside;
 }
 
-void ContractionEmission::copyAnywhere(const ContractionTask &task, Value row, Value target) {
-  auto addresses = rowAddresses(task, RowClass{.height = 1}, row);
+void MatrixRows::copyAnywhere(const ContractionTask &task, Value row, Value target) {
+  auto addresses = c.rowAddresses(task, RowClass{.height = 1}, row);
   SmallVector<Value> outer;
   auto copy = [&](auto &&self, Value to) -> void {
     if (outer.size() + 1 == f.kLoops.size())
@@ -290,12 +294,12 @@ void ContractionEmission::copyAnywhere(const ContractionTask &task, Value row, V
   copy(copy, target);
 }
 
-void ContractionEmission::copyRows(const ContractionTask &task) {
+void MatrixRows::copyRows(const ContractionTask &task) {
   int64_t width = matrixRowBytes / f.lhs.elementBytes(), terms = f.k.getValue();
   Value zeros = i.constant(cast<TypedAttr>(e.builder.getZeroAttr(VectorType::get(width, f.lhs.element))));
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     Value row = i.add(task.firstRow, local);
-    Value target = e.getAddress(copied, f.lhs.element, i.mul(local, i.constant(f.copies.pitch)));
+    Value target = e.getAddress(copies, f.lhs.element, i.mul(local, i.constant(f.copies.pitch)));
     if (terms % width)
       e.createStore(zeros, e.getAddress(target, f.lhs.element, i.constant(terms / width * width)));
     Value isCopied = copyInside(task, row, target);
@@ -306,6 +310,4 @@ void ContractionEmission::copyRows(const ContractionTask &task) {
   });
 }
 
-void ContractionEmission::copyForMatrix(const ContractionTask &task) {
-  copiesPixels() ? copyPixels(task) : copyRows(task);
-}
+void MatrixRows::copy(const ContractionTask &task) { areOfPixels() ? copyPixels(task) : copyRows(task); }

@@ -17,12 +17,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
+
+static constexpr int64_t mostRuns = 32; // of a row, whose code stands there for each
 
 Value ContractionEmission::flatK(const EmissionPoint &point) {
   Value flat = i.constant(0);
@@ -50,16 +53,6 @@ void ContractionEmission::fillRedirected() {
        [&](Value at) { e.createStore(vector, e.getAddress(fill, f.lhs.element, at)); });
 }
 
-//===----------------------------------------------------------------------===//
-// A
-//===----------------------------------------------------------------------===//
-
-void ContractionEmission::packLhs(const ContractionTask &task) {
-  f.lhs.form == LhsForm::PackedRows ? packLhsRows(task) : packLhsColumns(task);
-}
-
-static constexpr int64_t mostRuns = 32; // of a row, whose code stands there for each
-
 bool ContractionEmission::copiesRuns() {
   if (!f.lhs.load || f.mDims == 0 || f.lhs.vectorDim < 0 || (f.group > 1 && !f.isDot()) || !areConditionsSolvable())
     return false;
@@ -75,14 +68,49 @@ bool ContractionEmission::copiesRuns() {
   return runs <= mostRuns && loop::strideOf(index, f.lhs.vectorDim).isConstant(1);
 }
 
-Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Value target,
-                                    llvm::function_ref<Value(int64_t)> strideIn) {
+namespace {
+
+/// Copies a task's operands to scratch.
+class PackingEmission : ContractionTechnique {
+public:
+  using ContractionTechnique::ContractionTechnique;
+  void packLhs(const ContractionTask &task);
+  void packRhs(const ContractionTask &task, Value kLower, Value kUpper);
+
+private:
+  void packLhsRows(const ContractionTask &task);
+  void packLhsColumns(const ContractionTask &task);
+  /// The rows of tiles that do not read A where it is.
+  void forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(Value row)> body);
+  /// The runs of the row, if its window meets no border, which the value tells.
+  Value copyRuns(const ContractionTask &task, Value row, Value target, llvm::function_ref<Value(int64_t)> strideIn);
+  void packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper);
+  void packRhsAlongK(const ContractionTask &task, Value kLower, Value kUpper);
+  /// The rhs's region as it lies in panels. Of words, k at the point counts groups.
+  Value emitRhs(EmissionPoint point);
+  SmallVector<Value> emitPanelsOfBytes(EmissionPoint point, Value column, int64_t count);
+  /// For each of the terms of so many groups, the group.
+  SmallVector<int32_t> lanesOfGroups(int64_t groups);
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// A
+//===----------------------------------------------------------------------===//
+
+void PackingEmission::packLhs(const ContractionTask &task) {
+  f.lhs.form == LhsForm::PackedRows ? packLhsRows(task) : packLhsColumns(task);
+}
+
+Value PackingEmission::copyRuns(const ContractionTask &task, Value row, Value target,
+                                llvm::function_ref<Value(int64_t)> strideIn) {
   Expr index = f.lhs.index();
   int64_t length = f.domain[f.lhs.vectorDim].getValue();
   int64_t width = std::min<int64_t>(lanes, int64_t(llvm::PowerOf2Ceil(uint64_t(length))));
   int64_t covered = int64_t(llvm::alignTo(uint64_t(length), uint64_t(width)));
   SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()), f.lhs.vectorDim);
-  Value first = e.emitExpr(index, rowPoint(task, row));
+  Value first = e.emitExpr(index, c.rowPoint(task, row));
   // The vectors of the last run may not reach beyond the buffer, which the whole window lies in.
   Value lastRun = i.constant(0), ascends = i.constant(e.builder.getBoolAttr(true));
   for (int64_t dim : outer) {
@@ -93,7 +121,7 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
   Value end = i.add(first, i.add(lastRun, i.constant(covered)));
   Value size = value(cast<loop::BufferType>(f.lhs.load.getBuffer().getType()).getElementCount());
   Value fits = i.logicalAnd(i.compare(arith::CmpIPredicate::sle, end, size), ascends);
-  Value isInside = i.logicalAnd(liesInside(task, 1, row), fits);
+  Value isInside = i.logicalAnd(c.liesInside(task, 1, row), fits);
   emitIf(isInside, [&] {
     Value source = e.getAddress(e.getPointer(f.lhs.load.getBuffer()), f.lhs.element, first);
     auto copy = [&](auto &&self, ArrayRef<int64_t> dims, Value from, Value to) -> void {
@@ -115,19 +143,19 @@ Value ContractionEmission::copyRuns(const ContractionTask &task, Value row, Valu
   return isInside;
 }
 
-void ContractionEmission::forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(Value)> body) {
-  if (getInsideLoops(split.height).empty())
+void PackingEmission::forEachPackedRow(const ContractionTask &task, llvm::function_ref<void(Value)> body) {
+  if (c.getInsideLoops(c.split.height).empty())
     return loop(task.firstRow, i.add(task.firstRow, task.rows), 1, body);
-  for (const RowClass &rows : rowClasses(task))
+  for (const RowClass &rows : c.rowClasses(task))
     loop(rows.lower, rows.upper, 1, [&](Value tile) {
-      Value first = firstRowOf(rows, tile), end = i.add(first, i.constant(rows.height));
-      bool readsInPlace = !getInsideLoops(rows.height).empty();
-      loop(first, readsInPlace ? i.select(liesInside(task, rows.height, first), first, end) : end, 1, body);
+      Value first = c.firstRowOf(rows, tile), end = i.add(first, i.constant(rows.height));
+      bool readsInPlace = !c.getInsideLoops(rows.height).empty();
+      loop(first, readsInPlace ? i.select(c.liesInside(task, rows.height, first), first, end) : end, 1, body);
     });
 }
 
-void ContractionEmission::packLhsRows(const ContractionTask &task) {
-  EmissionPoint point = taskPoint(task);
+void PackingEmission::packLhsRows(const ContractionTask &task) {
+  EmissionPoint point = c.taskPoint(task);
   int64_t endK = int64_t(f.domain.size());
   SmallVector<int64_t> outer = dimsBetween(f.firstK(), endK, f.lhs.vectorDim);
   Value pitch = value(f.scratch.lhsPitch);
@@ -142,26 +170,26 @@ void ContractionEmission::packLhsRows(const ContractionTask &task) {
     return value(stride);
   };
   auto packRow = [&](Value row) {
-    forEachK(outer, {}, {}, point, [&] {
+    c.forEachK(outer, {}, {}, point, [&] {
       Value offset = i.constant(0);
       for (int64_t d : outer)
         offset = i.add(offset, i.mul(point.dims[d], strideIn(d)));
       Value run = e.getAddress(row, f.lhs.element, offset);
       if (f.lhs.vectorDim < 0) {
-        e.createStore(emitLhs(point), run);
+        e.createStore(c.emitLhs(point), run);
         return;
       }
-      forEachVector(point, f.lhs.vectorDim, i.constant(0), value(f.domain[f.lhs.vectorDim]),
-                    [&](const EmissionPoint &at, Value position) {
-                      Value element = e.splat(emitLhs(at), lanes);
-                      e.createStore(element, e.getAddress(run, f.lhs.element, position));
-                    });
+      c.forEachVector(point, f.lhs.vectorDim, i.constant(0), value(f.domain[f.lhs.vectorDim]),
+                      [&](const EmissionPoint &at, Value position) {
+                        Value element = e.splat(c.emitLhs(at), lanes);
+                        e.createStore(element, e.getAddress(run, f.lhs.element, position));
+                      });
     });
   };
   forEachPackedRow(task, [&](Value number) {
-    Value local = i.sub(number, task.firstRow), row = e.getAddress(lhsPack, f.lhs.element, i.mul(local, pitch));
-    setDims(point, f.firstM(), f.mDims, number);
-    if (!copiesRuns())
+    Value local = i.sub(number, task.firstRow), row = e.getAddress(c.lhsPack, f.lhs.element, i.mul(local, pitch));
+    c.setDims(point, f.firstM(), f.mDims, number);
+    if (!c.copiesRuns())
       return packRow(row);
     Value isCopied = copyRuns(task, number, row, strideIn);
     emitIf(i.compare(arith::CmpIPredicate::eq, isCopied, i.constant(e.builder.getBoolAttr(false))),
@@ -188,19 +216,18 @@ static void forEachRun(ContractionEmission &c, EmissionPoint &point, int64_t fir
   });
 }
 
-void ContractionEmission::packLhsColumns(const ContractionTask &task) {
-  EmissionPoint point = taskPoint(task);
+void PackingEmission::packLhsColumns(const ContractionTask &task) {
+  EmissionPoint point = c.taskPoint(task);
   SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()));
   Value pitch = value(f.scratch.lhsPitch);
-  forEachK(outer, {}, {}, point, [&] {
-    Value line = e.getAddress(lhsPack, f.lhs.element, i.mul(flatK(point), pitch));
-    forEachRun(*this, point, f.firstM(), f.mDims, task.firstRow, task.rows,
-               [&](Value lower, Value upper, Value origin) {
-                 forEachVector(point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
-                   Value element = e.splat(emitLhs(at), lanes);
-                   e.createStore(element, e.getAddress(line, f.lhs.element, i.add(origin, position)));
-                 });
-               });
+  c.forEachK(outer, {}, {}, point, [&] {
+    Value line = e.getAddress(c.lhsPack, f.lhs.element, i.mul(c.flatK(point), pitch));
+    forEachRun(c, point, f.firstM(), f.mDims, task.firstRow, task.rows, [&](Value lower, Value upper, Value origin) {
+      c.forEachVector(point, f.firstN() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+        Value element = e.splat(c.emitLhs(at), lanes);
+        e.createStore(element, e.getAddress(line, f.lhs.element, i.add(origin, position)));
+      });
+    });
   });
 }
 
@@ -208,16 +235,16 @@ void ContractionEmission::packLhsColumns(const ContractionTask &task) {
 // B
 //===----------------------------------------------------------------------===//
 
-void ContractionEmission::packRhs(const ContractionTask &task, Value kLower, Value kUpper) {
+void PackingEmission::packRhs(const ContractionTask &task, Value kLower, Value kUpper) {
   if (f.rhs.form == RhsForm::PackedConverted)
-    return packRhsConverted(task, kLower, kUpper);
+    return WeightConverter(c, task).pack(kLower, kUpper);
   f.rhs.form == RhsForm::PackedAlongN ? packRhsAlongN(task, kLower, kUpper) : packRhsAlongK(task, kLower, kUpper);
 }
 
-Value ContractionEmission::emitRhs(EmissionPoint point) {
+Value PackingEmission::emitRhs(EmissionPoint point) {
   auto emitTerms = [&](const EmissionPoint &at) { return e.splat(e.emitRegion(f.op.getRhs(), at), at.lanes); };
   if (!f.isDot())
-    return widened(emitTerms(point));
+    return c.widened(emitTerms(point));
   int64_t k = f.firstK();
   auto words = VectorType::get(point.lanes, accumulator);
   point.dims[k] = i.mul(point.dims[k], i.constant(f.group));
@@ -240,7 +267,7 @@ Value ContractionEmission::emitRhs(EmissionPoint point) {
 
 /// Words of `count` columns that follow each other in memory, a vector of lanes each: bytes of the terms are
 /// interleaved, then pairs of them, in each 128 bits apart.
-SmallVector<Value> ContractionEmission::emitPanelsOfBytes(EmissionPoint point, Value column, int64_t count) {
+SmallVector<Value> PackingEmission::emitPanelsOfBytes(EmissionPoint point, Value column, int64_t count) {
   int64_t k = f.firstK();
   Value term = i.mul(point.dims[k], i.constant(f.group));
   point.lanes = count;
@@ -284,31 +311,31 @@ SmallVector<Value> ContractionEmission::emitPanelsOfBytes(EmissionPoint point, V
   return words;
 }
 
-SmallVector<int32_t> ContractionEmission::lanesOfGroups(int64_t groups) {
+SmallVector<int32_t> PackingEmission::lanesOfGroups(int64_t groups) {
   SmallVector<int32_t> order;
   for (int64_t lane = 0; lane < groups * f.group; ++lane)
     order.push_back(int32_t(lane / f.group));
   return order;
 }
 
-void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper) {
-  EmissionPoint point = taskPoint(task);
+void PackingEmission::packRhsAlongN(const ContractionTask &task, Value kLower, Value kUpper) {
+  EmissionPoint point = c.taskPoint(task);
   SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()));
   Value rows = value(f.scratch.rhsRows), width = i.constant(panelWidth);
   Value panelSize = i.mul(rows, width);
   Value skipped = f.blocks.isSplitK() ? i.mul(kLower, value(f.kLoops[0].bStride)) : i.constant(0);
   Value firstColumn = i.mul(task.firstPanel, width);
-  Value endColumn = i.min(i.mul(task.endPanel, width), n);
+  Value endColumn = i.min(i.mul(task.endPanel, width), c.n);
   Value count = i.sub(endColumn, firstColumn);
   auto isSplit = [&] { return f.blocks.isSplitK() || f.isDot() ? kLower : Value(); };
-  forEachK(outer, isSplit(), kUpper, point, [&] {
-    Value row = e.getAddress(rhsPack, accumulator, i.mul(i.sub(flatK(point), skipped), width));
+  c.forEachK(outer, isSplit(), kUpper, point, [&] {
+    Value row = e.getAddress(c.rhsPack, accumulator, i.mul(i.sub(c.flatK(point), skipped), width));
     auto place = [&](Value column) { // of a column relative to the first one
       Value panel = i.floorDiv(column, width, true), lane = i.mod(column, width, true);
       return e.getAddress(row, accumulator, i.add(i.mul(panel, panelSize), lane));
     };
     if (f.nDims == 0) {
-      e.createStore(widened(e.emitRegion(f.op.getRhs(), point)), row);
+      e.createStore(c.widened(e.emitRegion(f.op.getRhs(), point)), row);
       return;
     }
     if (f.nDims == 1) {
@@ -322,14 +349,15 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
             e.createStore(words, place(i.add(i.sub(column, firstColumn), i.constant(int64_t(number) * lanes))));
         });
       }
-      forEachVector(point, f.firstK() - 1, first, endColumn, [&](const EmissionPoint &at, Value position) {
+      c.forEachVector(point, f.firstK() - 1, first, endColumn, [&](const EmissionPoint &at, Value position) {
         e.createStore(emitRhs(at), place(i.sub(position, firstColumn)));
       });
       return;
     }
     // Runs that do not start at whole vectors: a line of columns first, then its vectors.
-    forEachRun(*this, point, f.firstN(), f.nDims, firstColumn, count, [&](Value lower, Value upper, Value origin) {
-      forEachVector(point, f.firstK() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
+    Value line = c.scratchAt(f.scratch.lineAt);
+    forEachRun(c, point, f.firstN(), f.nDims, firstColumn, count, [&](Value lower, Value upper, Value origin) {
+      c.forEachVector(point, f.firstK() - 1, lower, upper, [&](const EmissionPoint &at, Value position) {
         e.createStore(emitRhs(at), e.getAddress(line, accumulator, i.add(origin, position)));
       });
     });
@@ -340,8 +368,8 @@ void ContractionEmission::packRhsAlongN(const ContractionTask &task, Value kLowe
   });
 }
 
-void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLower, Value kUpper) {
-  EmissionPoint point = taskPoint(task);
+void PackingEmission::packRhsAlongK(const ContractionTask &task, Value kLower, Value kUpper) {
+  EmissionPoint point = c.taskPoint(task);
   int64_t along = f.rhs.vectorDim;
   SmallVector<int64_t> outer = dimsBetween(f.firstK(), int64_t(f.domain.size()), along);
   Value rows = value(f.scratch.rhsRows), width = i.constant(panelWidth);
@@ -352,23 +380,23 @@ void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLowe
   Value step = i.mul(value(inner), width);
   bool isSplitHere = (f.blocks.isSplitK() || f.isDot()) && along == f.firstK();
   Value lower = isSplitHere ? kLower : i.constant(0), upper = isSplitHere ? kUpper : value(f.domain[along]);
-  Value last = i.sub(n, i.constant(1));
+  Value last = i.sub(c.n, i.constant(1));
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
-    Value base = e.getAddress(rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), rows), width));
-    forEachK(outer, f.blocks.isSplitK() ? kLower : Value(), kUpper, point, [&] {
+    Value base = e.getAddress(c.rhsPack, accumulator, i.mul(i.mul(i.sub(panel, task.firstPanel), rows), width));
+    c.forEachK(outer, f.blocks.isSplitK() ? kLower : Value(), kUpper, point, [&] {
       for (int64_t part = 0; part < panelWidth; part += lanes)
-        forEachVector(point, along, lower, upper, [&](const EmissionPoint &at, Value position) {
+        c.forEachVector(point, along, lower, upper, [&](const EmissionPoint &at, Value position) {
           SmallVector<Value> square;
           for (int64_t column = 0; column < lanes; ++column) {
             EmissionPoint one = at;
             Value flat = i.add(i.mul(panel, width), i.constant(part + column));
-            setDims(one, f.firstN(), f.nDims, i.min(flat, last)); // columns beyond n repeat the last
+            c.setDims(one, f.firstN(), f.nDims, i.min(flat, last)); // columns beyond n repeat the last
             square.push_back(emitRhs(one));
           }
           transposeSquare(e, square);
           EmissionPoint first = at;
           first.dims[along] = position;
-          Value row = i.mul(i.sub(flatK(first), skipped), width);
+          Value row = i.mul(i.sub(c.flatK(first), skipped), width);
           Value target = e.getAddress(base, accumulator, i.add(row, i.constant(part)));
           auto storeRow = [&](int64_t r) {
             e.createStore(square[r], e.getAddress(target, accumulator, i.mul(step, i.constant(r))));
@@ -384,4 +412,10 @@ void ContractionEmission::packRhsAlongK(const ContractionTask &task, Value kLowe
         });
     });
   });
+}
+
+void ContractionEmission::packLhs(const ContractionTask &task) { PackingEmission(*this).packLhs(task); }
+
+void ContractionEmission::packRhs(const ContractionTask &task, Value kLower, Value kUpper) {
+  PackingEmission(*this).packRhs(task, kLower, kUpper);
 }

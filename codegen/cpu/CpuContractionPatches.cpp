@@ -31,7 +31,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "codegen/cpu/CpuContractionPatches.h"
+#include "codegen/cpu/CpuContractionConvert.h"
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
@@ -138,7 +141,12 @@ Value ContractionEmission::zeroSum() {
 // Patches
 //===----------------------------------------------------------------------===//
 
-PatchPlace ContractionEmission::placeOf(Value patch) {
+PatchEmission::PatchEmission(ContractionEmission &contraction)
+    : ContractionTechnique(contraction), pixelCopies(c.scratchAt(f.patches.pixelsAt)),
+      pointWeights(c.scratchAt(f.patches.weightsAt)), pointProducts(c.scratchAt(f.patches.productsAt)),
+      outputSums(c.scratchAt(f.patches.outputsAt)) {}
+
+PatchEmission::Place PatchEmission::placeOf(Value patch) {
   int64_t height = f.domain[f.firstN() - 2].getValue(), width = f.domain[f.firstN() - 1].getValue();
   Value ofImage = i.constant(f.patches.ofImage), across = i.constant(f.patches.across);
   Value image = i.floorDiv(patch, ofImage, true), rest = i.mod(patch, ofImage, true);
@@ -153,11 +161,11 @@ PatchPlace ContractionEmission::placeOf(Value patch) {
 }
 
 /// Where the 6 x 6 pixels of a patch are, in its lines, by what the loops over k outside of the window are at.
-RowAddresses ContractionEmission::pixelsOf(const ContractionTask &task, Value row) {
+RowAddresses PatchEmission::pixelsOf(const ContractionTask &task, Value row) {
   SmallVector<RowAddresses> lines;
   for (int64_t line = 0; line < patchSize; ++line) {
     Value first = i.add(row, i.mul(i.constant(line), value(f.domain[f.firstN() - 1])));
-    lines.push_back(rowAddresses(task, RowClass{.height = patchSize}, first));
+    lines.push_back(c.rowAddresses(task, RowClass{.height = patchSize}, first));
   }
   return [=, this](ValueRange outside) {
     SmallVector<Value> pixels, outer(outside);
@@ -176,13 +184,13 @@ RowAddresses ContractionEmission::pixelsOf(const ContractionTask &task, Value ro
   };
 }
 
-void ContractionEmission::transformPixels(const ContractionTask &task) {
+void PatchEmission::transformPixels(const ContractionTask &task) {
   Type wide = e.builder.getI16Type();
   Terms terms{e};
   int64_t step = std::min<int64_t>(e.level.lanesOf(16), patchChannels);
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     RowAddresses addresses = pixelsOf(task, placeOf(i.add(task.firstRow, local)).row);
-    Value copy = e.getAddress(patchPixels, wide, i.mul(local, i.constant(f.patches.pitch)));
+    Value copy = e.getAddress(pixelCopies, wide, i.mul(local, i.constant(f.patches.pitch)));
     SmallVector<Value> outer;
     auto transformTo = [&](Value to) {
       SmallVector<Value> from = addresses(outer);
@@ -190,7 +198,7 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
       loop(i.constant(0), channels, step, [&](Value channel) {
         SmallVector<Value> pixels;
         for (Value pixel : from)
-          pixels.push_back(loadWords(e.getAddress(pixel, f.lhs.element, channel), step / f.group));
+          pixels.push_back(c.loadWords(e.getAddress(pixel, f.lhs.element, channel), step / f.group));
         auto transform = [&](ArrayRef<Value> d) { return toPoints(terms, d); };
         for (auto [point, pixel] : llvm::enumerate(alongBoth(pixels, patchSide, transform))) {
           Value at = i.add(i.constant(int64_t(point) * f.patches.terms), channel);
@@ -213,11 +221,11 @@ void ContractionEmission::transformPixels(const ContractionTask &task) {
 }
 
 /// Transformed terms between two steps of a loop over k outside of the window.
-Expr ContractionEmission::termsOfOuter(const KLoop &kLoop) {
+Expr PatchEmission::termsOfOuter(const KLoop &kLoop) {
   return (kLoop.bStride * f.group).floorDiv(patchTaps * patchTaps);
 }
 
-void ContractionEmission::forEachPatchBlock(llvm::function_ref<void(const PatchBlock &block)> body) {
+void PatchEmission::forEachBlock(llvm::function_ref<void(const Block &block)> body) {
   const PatchCopies &patches = f.patches;
   bool isWhole = patches.terms % patches.blockTerms == 0;
   loop(i.constant(0), i.constant(patches.blocks), 1, [&](Value block) {
@@ -230,11 +238,11 @@ void ContractionEmission::forEachPatchBlock(llvm::function_ref<void(const PatchB
 }
 
 /// Of the block, [point][word][16].
-void ContractionEmission::transformWeights(const ContractionTask &task, Value panel, const PatchBlock &block) {
+void PatchEmission::transformWeights(const ContractionTask &task, Value panel, const Block &block) {
   Terms terms{e};
   Value lower = i.floorDiv(block.lower, i.constant(f.group), true);
   Value width = i.constant(panelWidth), inner = value(f.kLoops.back().extent);
-  Value ofPanel = i.mul(i.floorDiv(k, i.constant(f.group), true), width);
+  Value ofPanel = i.mul(i.floorDiv(c.k, i.constant(f.group), true), width);
   Value from = e.getAddress(e.getPointer(f.rhs.buffer), accumulator, i.mul(panel, ofPanel));
   loop(i.constant(0), block.groups, 1, [&](Value local) {
     Value group = i.add(lower, local), outer = i.floorDiv(group, inner, true);
@@ -249,7 +257,8 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
         for (int64_t tap = 0; tap < patchTaps * patchTaps; ++tap) { // loaded twice: registers hold those of one parity
           Value at = i.add(i.mul(i.add(source, i.mul(i.constant(tap), inner)), width), i.constant(part));
           Value bytes = e.createLoad(accumulator, lanes, e.getAddress(from, accumulator, at));
-          auto [even, odd] = splitBytes(e, convertsWeight() ? convertedGroups(task, bytes) : bytes, /*isSigned=*/true);
+          auto [even, odd] = splitBytes(e, c.convertsWeight() ? WeightConverter(c, task).convertGroups(bytes) : bytes,
+                                        /*isSigned=*/true);
           columns[size_t(tap % patchTaps)].push_back(parity ? odd : even);
         }
         Value word = i.mul(i.add(i.mul(local, i.constant(wordsOfGroup)), i.constant(parity)), width);
@@ -257,7 +266,7 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
           auto lines = llvm::map_to_vector(weights, [](Value x) { return SmallVector<Value>{x}; });
           forEachPoint(terms, lines, [&](int64_t line, ArrayRef<Value> point) {
             int64_t offset = (line * patchSide + column) * f.patches.weightPitch + part;
-            e.createStore(point.front(), e.getAddress(patchWeights, accumulator, i.add(word, i.constant(offset))));
+            e.createStore(point.front(), e.getAddress(pointWeights, accumulator, i.add(word, i.constant(offset))));
           });
         });
       }
@@ -265,12 +274,12 @@ void ContractionEmission::transformWeights(const ContractionTask &task, Value pa
 }
 
 /// The products of `height` patches at a point, from the task's patch `first` on.
-void ContractionEmission::multiplyTile(const PatchBlock &block, Value point, Value first, int64_t height) {
+void PatchEmission::multiplyTile(const Block &block, Value point, Value first, int64_t height) {
   Type wide = e.builder.getI16Type();
   const PatchCopies &patches = f.patches;
   TileOperands operands{.accumulator = accumulator, .aElement = wide, .bElement = accumulator, .group = termsOfWord};
   operands.panelStride = i.constant(patches.weightPitch);
-  operands.panels = e.getAddress(patchWeights, accumulator, i.mul(point, operands.panelStride));
+  operands.panels = e.getAddress(pointWeights, accumulator, i.mul(point, operands.panelStride));
   operands.loops.push_back({.lower = i.constant(0),
                             .upper = i.mul(block.groups, i.constant(wordsOfGroup)),
                             .aStride = i.constant(termsOfWord),
@@ -280,7 +289,7 @@ void ContractionEmission::multiplyTile(const PatchBlock &block, Value point, Val
     SmallVector<Value> addresses;
     for (int64_t r = 0; r < height; ++r) {
       Value at = i.add(i.mul(i.add(first, i.constant(r)), i.constant(patches.pitch)), ofPoint);
-      addresses.push_back(e.getAddress(patchPixels, wide, at));
+      addresses.push_back(e.getAddress(pixelCopies, wide, at));
     }
     return addresses;
   };
@@ -291,12 +300,12 @@ void ContractionEmission::multiplyTile(const PatchBlock &block, Value point, Val
     Value patch = i.add(first, i.constant(index / vectors.size()));
     Value slot = i.add(i.mul(patch, i.constant(patchPoints)), point);
     Value at = i.add(i.mul(slot, i.constant(panelWidth)), i.constant(vectors[index % vectors.size()].column));
-    e.createStore(product, e.getAddress(patchProducts, accumulator, at));
+    e.createStore(product, e.getAddress(pointProducts, accumulator, at));
   }
 }
 
 /// A block's products of all the task's patches: in tiles of one height, and before them some that are one higher.
-void ContractionEmission::multiplyPatches(const ContractionTask &task, const PatchBlock &block) {
+void PatchEmission::multiplyBlock(const ContractionTask &task, const Block &block) {
   int64_t most = chooseTile(e.level, accumulator, TiledExtents(-1, panelWidth, -1)).height;
   Value tiles = i.floorDiv(i.add(task.rows, i.constant(most - 1)), i.constant(most), true);
   Value part = i.floorDiv(task.rows, i.max(tiles, i.constant(1)), true);
@@ -313,30 +322,30 @@ void ContractionEmission::multiplyPatches(const ContractionTask &task, const Pat
   });
 }
 
-Value ContractionEmission::outputsOf(Value local, int64_t output, const TileVector &vector) {
+Value PatchEmission::outputsOf(Value local, int64_t output, const TileVector &vector) {
   Value at =
       i.add(i.mul(local, i.constant(patchOutputs * panelWidth)), i.constant(output * panelWidth + vector.column));
-  return e.getAddress(patchSums, accumulator, at);
+  return e.getAddress(outputSums, accumulator, at);
 }
 
 /// What the sums of the panel's outputs start from.
-void ContractionEmission::startOutputs(const ContractionTask &task, Value panel) {
+void PatchEmission::startOutputs(const ContractionTask &task, Value panel) {
   ColumnClass columns{.panels = 1, .offset = 0};
-  SmallVector<Value> start = initialSums(task, RowClass{.height = 1}, columns, panel);
+  SmallVector<Value> start = c.epilogue->initialSums(task, RowClass{.height = 1}, columns, panel);
   loop(i.constant(0), task.rows, 1, [&](Value local) {
     for (auto [index, vector] : llvm::enumerate(getTileVectors(1, panelWidth, lanes)))
       for (int64_t output = 0; output < patchOutputs; ++output)
-        e.createStore(start.empty() ? zeroSum() : start[index], outputsOf(local, output, vector));
+        e.createStore(start.empty() ? c.zeroSum() : start[index], outputsOf(local, output, vector));
   });
 }
 
 /// Adds up what a block's products come to.
-void ContractionEmission::addToOutputs(const ContractionTask &task) {
+void PatchEmission::addToOutputs(const ContractionTask &task) {
   constexpr uint64_t inverseOfNine = 0x38e38e39; // modulo 2^32
   Terms terms{e};
   auto transform = [&](ArrayRef<Value> m) { return fromPoints(terms, m); };
   loop(i.constant(0), task.rows, 1, [&](Value local) {
-    Value products = e.getAddress(patchProducts, accumulator, i.mul(local, i.constant(patchPoints * panelWidth)));
+    Value products = e.getAddress(pointProducts, accumulator, i.mul(local, i.constant(patchPoints * panelWidth)));
     for (const TileVector &vector : getTileVectors(1, panelWidth, lanes)) {
       SmallVector<Value> points;
       for (int64_t point = 0; point < patchPoints; ++point)
@@ -353,29 +362,29 @@ void ContractionEmission::addToOutputs(const ContractionTask &task) {
 }
 
 /// What becomes of the outputs that patches do not share with those before them.
-void ContractionEmission::finishPatches(const ContractionTask &task, Value panel) {
+void PatchEmission::finish(const ContractionTask &task, Value panel) {
   Value column = i.mul(panel, i.constant(panelWidth)), columnEnd = i.add(column, i.constant(panelWidth));
   Value size = i.constant(patchSize), width = value(f.domain[f.firstN() - 1]);
   TileVector first{0, lanes};
   loop(i.constant(0), task.rows, 1, [&](Value local) {
-    PatchPlace place = placeOf(i.add(task.firstRow, local));
+    Place place = placeOf(i.add(task.firstRow, local));
     loop(place.sharedLines, size, 1, [&](Value line) {
       Value output = i.add(i.mul(line, size), place.sharedColumns);
-      Value own = e.getAddress(outputsOf(local, 0, first), accumulator, i.mul(output, sumsPitch));
+      Value own = e.getAddress(outputsOf(local, 0, first), accumulator, i.mul(output, c.sumsPitch));
       Value row = i.add(i.add(place.row, i.mul(line, width)), place.sharedColumns);
-      emitEpilogueOnSums(task, own, row, i.sub(size, place.sharedColumns), column, columnEnd);
+      c.epilogue->emitOnSums(task, own, row, i.sub(size, place.sharedColumns), column, columnEnd);
     });
   });
 }
 
-void ContractionEmission::emitPatches(const ContractionTask &task) {
+void PatchEmission::emit(const ContractionTask &task) {
   loop(task.firstPanel, task.endPanel, 1, [&](Value panel) {
     startOutputs(task, panel);
-    forEachPatchBlock([&](const PatchBlock &block) {
+    forEachBlock([&](const Block &block) {
       transformWeights(task, panel, block);
-      multiplyPatches(task, block);
+      multiplyBlock(task, block);
       addToOutputs(task);
     });
-    finishPatches(task, panel);
+    finish(task, panel);
   });
 }

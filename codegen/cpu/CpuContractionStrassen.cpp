@@ -24,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "codegen/cpu/ScratchLayout.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/Strassen.h"
@@ -129,16 +130,51 @@ SmallVector<RowClass> ContractionEmission::classesOfPairs(const ContractionTask 
   return classes;
 }
 
+namespace {
+/// A product: which copy of A, by which quarter of B (or two: b + sign * other), and the quarters of C that it is added
+/// to, with a sign each. Quarters are numbered 11, 12, 21, 22. `continues`: the next product starts with its sums.
+struct Product {
+  Copy a;
+  int64_t b, other, sign;
+  SmallVector<std::pair<int64_t, int64_t>, 2> targets;
+  bool continues = false;
+};
+
+/// Tiles of seven products. What the copies of A in scratch hold is its own.
+class StrassenEmission : ContractionTechnique {
+public:
+  using ContractionTechnique::ContractionTechnique;
+  void copyRows(const ContractionTask &task);
+  void emitTile(const ContractionTask &task, const ContractionTile &tile);
+
+private:
+  /// Where the copies of a quarter of A or of a sum begin, of the tile of so many rows from `row` on.
+  Value copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height);
+  /// Where it is noted whether quarters of that tile may be added.
+  Value flagOf(const ContractionTask &task, Value row);
+  SmallVector<Value> copyRowPair(Value upper, Value lower, Value target, int64_t height);
+  Value areNear(Value upper, Value lower);
+  void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
+                           int64_t panel);
+  TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const Product &product);
+  Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
+  void addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted);
+  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile);
+  void multiplyPlainly(const ContractionTask &task, const ContractionTile &tile);
+};
+
+} // namespace
+
 /// Of the pair that the row begins.
-Value ContractionEmission::copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height) {
+Value StrassenEmission::copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height) {
   Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true), pitch = value(f.strassen.pitch);
   Value rows = i.add(i.mul(pair, i.constant(int64_t(copies))), i.constant(copy * height / 2));
-  return e.getAddress(scratchAt(f.strassen.at), accumulator, i.mul(rows, pitch));
+  return e.getAddress(c.scratchAt(f.strassen.at), accumulator, i.mul(rows, pitch));
 }
 
-Value ContractionEmission::flagOf(const ContractionTask &task, Value row) {
+Value StrassenEmission::flagOf(const ContractionTask &task, Value row) {
   Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true);
-  return e.getAddress(scratchAt(f.strassen.flagsAt), e.builder.getI32Type(), pair);
+  return e.getAddress(c.scratchAt(f.strassen.flagsAt), e.builder.getI32Type(), pair);
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,12 +182,12 @@ Value ContractionEmission::flagOf(const ContractionTask &task, Value row) {
 //===----------------------------------------------------------------------===//
 
 /// Copies a row of the upper half and one of the lower, and returns vectors of the largest magnitudes in each, as bits.
-SmallVector<Value> ContractionEmission::copyRowPair(Value upper, Value lower, Value target, int64_t height) {
+SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value target, int64_t height) {
   OpBuilder &b = e.builder;
   auto words = VectorType::get(lanes, b.getI32Type());
   Value mask = i.constant(cast<TypedAttr>(DenseElementsAttr::get(words, APInt(32, 0x7fffffff))));
   SmallVector<Value> none(2, i.constant(cast<TypedAttr>(b.getZeroAttr(words))));
-  return e.createLoop(i.constant(0), k, 2 * lanes, none, [&](Value at, ValueRange most) {
+  return e.createLoop(i.constant(0), c.k, 2 * lanes, none, [&](Value at, ValueRange most) {
     SmallVector<Value> quarters, next(most);
     for (size_t half : {0, 1}) {
       Value pieces[2];
@@ -183,7 +219,7 @@ SmallVector<Value> ContractionEmission::copyRowPair(Value upper, Value lower, Va
 }
 
 /// Whether rows with these largest magnitudes may meet.
-Value ContractionEmission::areNear(Value upper, Value lower) {
+Value StrassenEmission::areNear(Value upper, Value lower) {
   OpBuilder &b = e.builder;
   Type word = b.getI32Type();
   auto largest = [&](Value v) -> Value { return LLVM::vector_reduce_umax::create(b, e.loc, word, v); };
@@ -200,19 +236,19 @@ Value ContractionEmission::areNear(Value upper, Value lower) {
   return i.logicalAnd(isSmall, i.logicalAnd(isWithin(x, y), isWithin(y, x)));
 }
 
-void ContractionEmission::copyForStrassen(const ContractionTask &task) {
+void StrassenEmission::copyRows(const ContractionTask &task) {
   OpBuilder &b = e.builder;
-  for (const RowClass &rows : classesOfPairs(task)) {
+  for (const RowClass &rows : c.classesOfPairs(task)) {
     if (rows.height % 2)
       continue;
     loop(rows.lower, rows.upper, 1, [&](Value tile) {
-      Value row = firstRowOf(rows, tile), yes = i.constant(cast<TypedAttr>(b.getBoolAttr(true)));
+      Value row = c.firstRowOf(rows, tile), yes = i.constant(cast<TypedAttr>(b.getBoolAttr(true)));
       RowClass single{.height = 1};
       Value first = copyOf(task, row, Upper, rows.height), half = i.constant(rows.height / 2);
       SmallVector<Value> near = e.createLoop(
           i.constant(0), half, 1, ValueRange(yes), [&](Value local, ValueRange carried) -> SmallVector<Value> {
-            Value upper = rowAddresses(task, single, i.add(row, local))({}).front();
-            Value lower = rowAddresses(task, single, i.add(i.add(row, half), local))({}).front();
+            Value upper = c.rowAddresses(task, single, i.add(row, local))({}).front();
+            Value lower = c.rowAddresses(task, single, i.add(i.add(row, half), local))({}).front();
             Value target = e.getAddress(first, accumulator, i.mul(local, value(f.strassen.pitch)));
             SmallVector<Value> most = copyRowPair(upper, lower, target, rows.height);
             return {arith::AndIOp::create(b, e.loc, carried.front(), areNear(most[0], most[1]))};
@@ -226,17 +262,6 @@ void ContractionEmission::copyForStrassen(const ContractionTask &task) {
 // Products
 //===----------------------------------------------------------------------===//
 
-namespace {
-/// A product: which copy of A, by which quarter of B (or two: b + sign * other), and the quarters of C that it is added
-/// to, with a sign each. Quarters are numbered 11, 12, 21, 22. `continues`: the next product starts with its sums.
-struct Product {
-  Copy a;
-  int64_t b, other, sign;
-  SmallVector<std::pair<int64_t, int64_t>, 2> targets;
-  bool continues = false;
-};
-} // namespace
-
 /// Sums of two products that the same quarter takes stay in registers between them.
 static SmallVector<Product> listProducts() {
   return {{.a = Lower, .b = 2, .other = 0, .sign = -1, .targets = {{2, 1}}, .continues = true}, // M4, then M4 + M7
@@ -249,58 +274,58 @@ static SmallVector<Product> listProducts() {
 }
 
 /// Of the panels behind the tile its share: in half of the products, of one panel each, as many bytes in each step.
-void ContractionEmission::fetchBesideQuarters(TileOperands &operands, const ContractionTask &task,
-                                              const ContractionTile &tile, int64_t panel) {
-  int64_t tiles = std::max<int64_t>(*i.asConstant(splitPairs().tiles) / *i.asConstant(mBlocks), 1);
+void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const ContractionTask &task,
+                                           const ContractionTile &tile, int64_t panel) {
+  int64_t tiles = std::max<int64_t>(*i.asConstant(c.splitPairs().tiles) / *i.asConstant(c.mBlocks), 1);
   int64_t bytes = llvm::divideCeil(panelWidth * f.accumulatorBytes(), tiles);
   Value rowBytes = i.constant(panelWidth * f.accumulatorBytes());
-  PanelStep step = nextPanels(task, tile);
+  ContractionEmission::PanelStep step = c.nextPanels(task, tile);
   Value panels = step.panels ? step.panels : i.constant(tilePanels), rows = step.rows ? step.rows : i.constant(0);
-  Value size = i.mul(panelWords(), i.constant(f.accumulatorBytes()));
+  Value size = i.mul(c.panelWords(), i.constant(f.accumulatorBytes()));
   Value from = i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), rowBytes));
   // Where the loop over k stands at 0.
   Value number = i.sub(tile.number, task.firstTile), span = i.sub(tile.kUpper, tile.kLower);
   Value share = i.mul(i.sub(i.mul(span, number), tile.kLower), i.constant(bytes));
-  Value base = panelAddress(task, tile.panel, tile.kLower);
+  Value base = c.panelAddress(task, tile.panel, tile.kLower);
   operands.fetched = {hide(e, e.getAddress(base, e.builder.getI8Type(), i.add(from, share)))};
   operands.fetchedBytes = i.constant(bytes);
 }
 
-TileOperands ContractionEmission::operandsOfQuarters(const ContractionTask &task, const ContractionTile &tile,
-                                                     int64_t a, int64_t b, int64_t other, int64_t sign) {
+TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const ContractionTile &tile,
+                                          const Product &product) {
   TileOperands operands{.accumulator = accumulator, .aElement = accumulator, .bElement = accumulator};
   auto placeOf = [&](int64_t quarter) {
-    return i.add(i.mul(panelWords(), i.constant(quarter % 2 * quarterPanels)), i.constant(quarter / 2 * panelWidth));
+    return i.add(i.mul(c.panelWords(), i.constant(quarter % 2 * quarterPanels)), i.constant(quarter / 2 * panelWidth));
   };
-  Value base = panelAddress(task, tile.panel, tile.kLower), two = i.constant(2);
-  operands.panels = e.getAddress(base, accumulator, placeOf(b));
-  operands.panelStride = panelWords();
-  if (other >= 0)
-    operands.addend = {.distance = i.sub(placeOf(other), placeOf(b)), .isSubtracted = sign < 0};
+  Value base = c.panelAddress(task, tile.panel, tile.kLower), two = i.constant(2);
+  operands.panels = e.getAddress(base, accumulator, placeOf(product.b));
+  operands.panelStride = c.panelWords();
+  if (product.other >= 0)
+    operands.addend = {.distance = i.sub(placeOf(product.other), placeOf(product.b)), .isSubtracted = product.sign < 0};
   operands.loops.push_back({.lower = i.floorDiv(tile.kLower, two, true),
                             .upper = i.floorDiv(tile.kUpper, two, true),
                             .aStride = i.constant(1),
                             .bStride = i.constant(2 * panelWidth)});
-  Value rows = copyOf(task, tile.row, a, tile.rows.height);
+  Value rows = copyOf(task, tile.row, product.a, tile.rows.height);
   operands.rowAddresses = [=, this, count = tile.rows.height / 2](ValueRange) {
-    return addressesApart(rows, accumulator, count, value(f.strassen.pitch));
+    return c.addressesApart(rows, accumulator, count, value(f.strassen.pitch));
   };
   return operands;
 }
 
 /// Where the tile's sums lie: in the task's where k is cut, else from the first row on.
-Value ContractionEmission::sumsOfTile(const ContractionTask &task, const ContractionTile &tile) {
+Value StrassenEmission::sumsOfTile(const ContractionTask &task, const ContractionTile &tile) {
   if (!f.blocks.isSplitK())
-    return sums;
+    return c.sums;
   Value column = i.mul(i.sub(tile.panel, task.firstPanel), i.constant(panelWidth));
-  return e.getAddress(sums, accumulator, i.add(i.mul(i.sub(tile.row, task.firstRow), sumsPitch), column));
+  return e.getAddress(c.sums, accumulator, i.add(i.mul(i.sub(tile.row, task.firstRow), c.sumsPitch), column));
 }
 
 /// Adds a register tile's sums to those at `target`, or stores them there if these are the first.
-void ContractionEmission::addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted) {
+void StrassenEmission::addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted) {
   OpBuilder &b = e.builder;
   for (auto [index, sum] : llvm::enumerate(tileSums)) {
-    Value row = i.mul(i.constant(int64_t(index) / quarterPanels), sumsPitch);
+    Value row = i.mul(i.constant(int64_t(index) / quarterPanels), c.sumsPitch);
     Value slot = e.getAddress(target, accumulator, i.add(row, i.constant(int64_t(index) % quarterPanels * panelWidth)));
     if (isFirst && !isSubtracted) {
       e.createStore(sum, slot);
@@ -313,17 +338,17 @@ void ContractionEmission::addToSums(Value target, ValueRange tileSums, bool isFi
   }
 }
 
-void ContractionEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile) {
+void StrassenEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile) {
   int64_t height = tile.rows.height / 2;
   Value first = sumsOfTile(task, tile);
   auto quarterAt = [&](int64_t quarter) {
-    Value row = i.mul(i.constant(quarter / 2 * height), sumsPitch);
+    Value row = i.mul(i.constant(quarter / 2 * height), c.sumsPitch);
     return e.getAddress(first, accumulator, i.add(row, i.constant(quarter % 2 * loop::strassenColumns)));
   };
   bool hasSums[4] = {}; // stored before
   SmallVector<Value> carried;
   for (auto [number, product] : llvm::enumerate(listProducts())) {
-    TileOperands operands = operandsOfQuarters(task, tile, product.a, product.b, product.other, product.sign);
+    TileOperands operands = operandsOf(task, tile, product);
     if (int64_t(number) < tilePanels)
       fetchBesideQuarters(operands, task, tile, int64_t(number));
     carried = emitRegisterTile(e, {.rows = height, .panels = quarterPanels}, operands, carried);
@@ -337,7 +362,7 @@ void ContractionEmission::multiplyQuarters(const ContractionTask &task, const Co
 }
 
 /// Halves of the rows and of the panels one after the other, with one code.
-void ContractionEmission::multiplyPlainly(const ContractionTask &task, const ContractionTile &tile) {
+void StrassenEmission::multiplyPlainly(const ContractionTask &task, const ContractionTile &tile) {
   int64_t height = tile.rows.height % 2 ? tile.rows.height : tile.rows.height / 2;
   Value first = sumsOfTile(task, tile);
   loop(i.constant(0), i.constant(tile.rows.height / height), 1, [&](Value part) {
@@ -349,13 +374,15 @@ void ContractionEmission::multiplyPlainly(const ContractionTask &task, const Con
       own.columns.panels = quarterPanels;
       TileShape shape{.rows = height, .panels = quarterPanels};
       Value column = i.mul(panel, i.constant(panelWidth));
-      Value target = e.getAddress(first, accumulator, i.add(i.mul(i.mul(part, i.constant(height)), sumsPitch), column));
-      addToSums(target, emitRegisterTile(e, shape, operandsOf(task, own, shape, {}), {}), !f.blocks.isSplitK(), false);
+      Value target =
+          e.getAddress(first, accumulator, i.add(i.mul(i.mul(part, i.constant(height)), c.sumsPitch), column));
+      addToSums(target, emitRegisterTile(e, shape, c.operandsOf(task, own, shape, {}), {}), !f.blocks.isSplitK(),
+                false);
     });
   });
 }
 
-void ContractionEmission::emitStrassenTile(const ContractionTask &task, const ContractionTile &tile) {
+void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTile &tile) {
   if (tile.rows.height % 2) {
     multiplyPlainly(task, tile);
   } else {
@@ -368,6 +395,12 @@ void ContractionEmission::emitStrassenTile(const ContractionTask &task, const Co
   if (f.blocks.isSplitK())
     return;
   Value column = i.mul(tile.panel, i.constant(panelWidth));
-  emitEpilogueOnSums(task, sums, tile.row, i.constant(tile.rows.height), column,
-                     i.add(column, i.constant(tilePanels * panelWidth)));
+  c.epilogue->emitOnSums(task, c.sums, tile.row, i.constant(tile.rows.height), column,
+                         i.add(column, i.constant(tilePanels * panelWidth)));
+}
+
+void ContractionEmission::copyForStrassen(const ContractionTask &task) { StrassenEmission(*this).copyRows(task); }
+
+void ContractionEmission::emitStrassenTile(const ContractionTask &task, const ContractionTile &tile) {
+  StrassenEmission(*this).emitTile(task, tile);
 }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionMatrix.h"
 #include <numeric>
 
 using namespace mlir;
@@ -29,19 +30,53 @@ static bool hasRowsOutsideGroups(const ContractionForm &f) {
          columns && terms && *groups * *columns * *terms * f.accumulatorBytes() < leastStreamed && ownsTasks(f);
 }
 
-ContractionTask ContractionEmission::findBlocks(Value index) {
+/// Of all tiles of c.m, the first `larger` have one row more than `part`.
+static ContractionEmission::Parts splitRows(ContractionEmission &c) {
+  InvariantBuilder &i = c.i;
+  if (c.takesStrassen())
+    return c.splitPairs();
+  if (!c.lineParts.empty()) // a task has whole lines
+    return {i.floorDiv(c.m, i.constant(c.lengthOfLine()), true), i.constant(c.lengthOfLine()), i.constant(0)};
+  if (!i.asConstant(c.m) && c.rowUnit % c.split.height == 0)
+    return {i.floorDiv(c.m, i.constant(c.split.height), true), i.constant(c.split.height), i.constant(0)};
+  Value tiles = i.floorDiv(i.add(c.m, i.constant(c.split.height - 1)), i.constant(c.split.height), true);
+  Value part = i.floorDiv(c.m, i.max(tiles, i.constant(1)), true);
+  return {tiles, part, i.sub(c.m, i.mul(tiles, part))};
+}
+
+namespace {
+
+/// Finds the rows and columns of a task.
+class TaskCutter : ContractionTechnique {
+public:
+  using ContractionTechnique::ContractionTechnique;
+  /// The task's blocks; its rows and columns are not set.
+  ContractionTask findBlocks(Value index);
+  void cutInMatrixUnits(ContractionTask &task);
+  void cutInPatches(ContractionTask &task);
+  void cutInTiles(ContractionTask &task);
+
+private:
+  /// Begin and end of one of so many pieces of [0, whole), times `unit`.
+  std::pair<Value, Value> pieceOf(Value whole, Value pieces, Value number, int64_t unit = 1);
+};
+
+} // namespace
+
+ContractionTask TaskCutter::findBlocks(Value index) {
   ContractionTask task;
-  if (hasRowsOutsideGroups(f) || sharesCopies()) {
-    Value tasksOfRows = i.mul(value(f.batch), nBlocks), rest = i.mod(index, tasksOfRows, true);
+  if (hasRowsOutsideGroups(f) || c.sharesCopies()) {
+    Value tasksOfRows = i.mul(value(f.batch), c.nBlocks), rest = i.mod(index, tasksOfRows, true);
     task.mBlock = i.floorDiv(index, tasksOfRows, true);
-    task.batch = i.floorDiv(rest, nBlocks, true);
-    task.nBlock = i.mod(rest, nBlocks, true);
+    task.batch = i.floorDiv(rest, c.nBlocks, true);
+    task.nBlock = i.mod(rest, c.nBlocks, true);
   } else {
     // Columns are copied by each task, rows once for tasks that share them.
-    bool fixesRows = fixedPoint != FixedPoint::None && f.permitsByteRows();
-    bool mFastest = f.blocks.mFastest && !copiesRowsOfTasks() && !takesPatches() && !copied && !fixesRows;
-    Value tasksOfBatch = i.mul(mBlocks, nBlocks), rest = i.mod(index, tasksOfBatch, true);
-    Value fastest = mFastest ? mBlocks : nBlocks;
+    bool fixesRows = c.fixedPoint != FixedPoint::None && f.permitsByteRows();
+    bool copiesInMatrix = c.matrix && c.matrix->copiesRows();
+    bool mFastest = f.blocks.mFastest && !c.copiesRowsOfTasks() && !c.takesPatches() && !copiesInMatrix && !fixesRows;
+    Value tasksOfBatch = i.mul(c.mBlocks, c.nBlocks), rest = i.mod(index, tasksOfBatch, true);
+    Value fastest = mFastest ? c.mBlocks : c.nBlocks;
     Value slow = i.floorDiv(rest, fastest, true), fast = i.mod(rest, fastest, true);
     task.batch = i.floorDiv(index, tasksOfBatch, true);
     task.mBlock = mFastest ? fast : slow;
@@ -50,96 +85,86 @@ ContractionTask ContractionEmission::findBlocks(Value index) {
   task.matrix = f.rhs.matrices ? i.mod(task.batch, i.constant(f.rhs.matrices), true) : task.batch;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
-  setDims(point, 0, f.batchDims, task.batch);
+  c.setDims(point, 0, f.batchDims, task.batch);
   task.batchDims = point.dims;
   return task;
 }
 
-ContractionTask ContractionEmission::decodeTask(Value index) {
-  ContractionTask task = findBlocks(index);
-  if (matrixSlots)
-    cutInMatrixUnits(task);
-  else if (takesPatches())
-    cutInPatches(task);
-  else
-    cutInTiles(task);
-  return task;
-}
-
-std::pair<Value, Value> ContractionEmission::pieceOf(Value whole, Value pieces, Value number, int64_t unit) {
+std::pair<Value, Value> TaskCutter::pieceOf(Value whole, Value pieces, Value number, int64_t unit) {
   auto startOf = [&](Value at) { return i.mul(i.floorDiv(i.mul(whole, at), pieces, true), i.constant(unit)); };
   Value begin = startOf(number);
   return {begin, startOf(i.add(number, i.constant(1)))};
 }
 
-void ContractionEmission::cutInMatrixUnits(ContractionTask &task) {
+void TaskCutter::cutInMatrixUnits(ContractionTask &task) {
   auto cut = [&](Value whole, int64_t unit, Value pieces, Value number) {
     Value units = i.floorDiv(i.add(whole, i.constant(unit - 1)), i.constant(unit), true);
     auto [begin, end] = pieceOf(units, pieces, number, unit);
     return std::pair(i.min(begin, whole), i.min(end, whole));
   };
-  auto [firstRow, endRow] = cut(m, matrixUnitRows, mBlocks, task.mBlock);
+  auto [firstRow, endRow] = cut(c.m, matrixUnitRows, c.mBlocks, task.mBlock);
   task.firstRow = firstRow;
   task.rows = i.sub(endRow, firstRow);
   std::tie(task.firstPanel, task.endPanel) =
-      cut(panels, std::lcm(matrixUnitPanels, f.behind.panelUnit), nBlocks, task.nBlock);
+      cut(c.panels, std::lcm(matrixUnitPanels, f.behind.panelUnit), c.nBlocks, task.nBlock);
 }
 
-void ContractionEmission::cutInPatches(ContractionTask &task) {
-  auto [firstPatch, endPatch] = pieceOf(value(f.patches.count), mBlocks, task.mBlock);
+void TaskCutter::cutInPatches(ContractionTask &task) {
+  auto [firstPatch, endPatch] = pieceOf(value(f.patches.count), c.mBlocks, task.mBlock);
   task.firstRow = firstPatch;
   task.rows = i.sub(endPatch, firstPatch);
-  std::tie(task.firstPanel, task.endPanel) = pieceOf(panels, nBlocks, task.nBlock);
+  std::tie(task.firstPanel, task.endPanel) = pieceOf(c.panels, c.nBlocks, task.nBlock);
 }
 
-void ContractionEmission::cutInTiles(ContractionTask &task) {
-  Parts rows = splitRows();
-  std::tie(task.firstTile, task.endTile) = pieceOf(rows.tiles, mBlocks, task.mBlock);
-  if (!i.asConstant(mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
+void TaskCutter::cutInTiles(ContractionTask &task) {
+  ContractionEmission::Parts rows = splitRows(c);
+  std::tie(task.firstTile, task.endTile) = pieceOf(rows.tiles, c.mBlocks, task.mBlock);
+  if (!i.asConstant(c.mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
     task.firstTile = hide(e, task.firstTile);
     task.endTile = hide(e, task.endTile);
   }
   auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
   auto startOfRows = [&](Value tile) {
-    if (!takesStrassen())
+    if (!c.takesStrassen())
       return startOf(tile, rows.part, rows.larger);
     Value larger = i.mul(i.min(tile, rows.larger), i.constant(2));
-    return i.min(i.add(i.mul(tile, rows.part), larger), m); // a last tile has other rows
+    return i.min(i.add(i.mul(tile, rows.part), larger), c.m); // a last tile has other rows
   };
   task.firstRow = startOfRows(task.firstTile);
   task.rows = i.sub(startOfRows(task.endTile), task.firstRow);
-  auto known = i.asConstant(panels);
+  auto known = i.asConstant(c.panels);
   if (!known) {
-    std::tie(task.firstPanel, task.endPanel) = pieceOf(panels, nBlocks, task.nBlock);
+    std::tie(task.firstPanel, task.endPanel) = pieceOf(c.panels, c.nBlocks, task.nBlock);
     return;
   }
   // Whole units, of which each is as many tiles.
-  int64_t count = llvm::divideCeil(*known, split.width), tiles = std::max<int64_t>(f.behind.panelUnit / split.width, 1);
-  std::tie(task.firstColumnTile, task.endColumnTile) = pieceOf(i.constant(count / tiles), nBlocks, task.nBlock, tiles);
+  int64_t count = llvm::divideCeil(*known, c.split.width),
+          tiles = std::max<int64_t>(f.behind.panelUnit / c.split.width, 1);
+  std::tie(task.firstColumnTile, task.endColumnTile) =
+      pieceOf(i.constant(count / tiles), c.nBlocks, task.nBlock, tiles);
   Value part = i.constant(*known / count), larger = i.constant(*known % count);
   task.firstPanel = startOf(task.firstColumnTile, part, larger);
   task.endPanel = startOf(task.endColumnTile, part, larger);
+}
+
+ContractionTask ContractionEmission::decodeTask(Value index) {
+  TaskCutter cutter(*this);
+  ContractionTask task = cutter.findBlocks(index);
+  if (matrix)
+    cutter.cutInMatrixUnits(task);
+  else if (takesPatches())
+    cutter.cutInPatches(task);
+  else
+    cutter.cutInTiles(task);
+  return task;
 }
 
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Of all tiles of m, the first `larger` have one row more than `part`.
-ContractionEmission::Parts ContractionEmission::splitRows() {
-  if (takesStrassen())
-    return splitPairs();
-  if (!lineParts.empty()) // a task has whole lines
-    return {i.floorDiv(m, i.constant(lengthOfLine()), true), i.constant(lengthOfLine()), i.constant(0)};
-  if (!i.asConstant(m) && rowUnit % split.height == 0)
-    return {i.floorDiv(m, i.constant(split.height), true), i.constant(split.height), i.constant(0)};
-  Value tiles = i.floorDiv(i.add(m, i.constant(split.height - 1)), i.constant(split.height), true);
-  Value part = i.floorDiv(m, i.max(tiles, i.constant(1)), true);
-  return {tiles, part, i.sub(m, i.mul(tiles, part))};
-}
-
 SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &task) {
-  Parts rows = splitRows();
+  Parts rows = splitRows(*this);
   if (takesStrassen())
     return classesOfPairs(task);
   SmallVector<RowClass> classes;
@@ -176,15 +201,18 @@ SmallVector<RowClass> ContractionEmission::rowClasses(const ContractionTask &tas
   return classes;
 }
 
-SmallVector<ColumnClass> ContractionEmission::classesApart(const ContractionTask &task) {
-  Value zero = i.constant(0), width = i.constant(split.width), count = i.sub(task.endPanel, task.firstPanel);
-  int64_t lastColumns = *i.asConstant(n) % panelWidth;
+/// Tiles whose panels lie apart, then single panels.
+static SmallVector<ColumnClass> classesApart(ContractionEmission &c, const ContractionTask &task) {
+  InvariantBuilder &i = c.i;
+  Value zero = i.constant(0), width = i.constant(c.split.width), count = i.sub(task.endPanel, task.firstPanel);
+  int64_t lastColumns = *i.asConstant(c.n) % panelWidth;
   Value whole = count;
   if (lastColumns)
-    whole = i.sub(i.min(task.endPanel, i.floorDiv(n, i.constant(panelWidth), true)), task.firstPanel);
+    whole = i.sub(i.min(task.endPanel, i.floorDiv(c.n, i.constant(panelWidth), true)), task.firstPanel);
   Value tiles = i.floorDiv(whole, width, true);
-  SmallVector<ColumnClass> classes{{.panels = split.width, .offset = 0, .lower = zero, .upper = tiles, .apart = tiles},
-                                   {.panels = 1, .offset = 0, .lower = i.mul(tiles, width), .upper = whole}};
+  SmallVector<ColumnClass> classes{
+      {.panels = c.split.width, .offset = 0, .lower = zero, .upper = tiles, .apart = tiles},
+      {.panels = 1, .offset = 0, .lower = i.mul(tiles, width), .upper = whole}};
   if (lastColumns)
     classes.push_back({1, 0, whole, count, /*isMasked=*/true, lastColumns});
   return classes;
@@ -198,14 +226,15 @@ Value ContractionEmission::columnOf(const ColumnClass &columns, Value panel, int
   return i.add(i.mul(own, width), i.constant(column % panelWidth));
 }
 
-SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTask &task) {
-  if (hasLongStreams)
-    return classesApart(task);
-  auto known = i.asConstant(n);
-  int64_t width = split.width;
+static SmallVector<ColumnClass> columnClasses(ContractionEmission &c, const ContractionTask &task) {
+  InvariantBuilder &i = c.i;
+  if (c.hasLongStreams)
+    return classesApart(c, task);
+  auto known = i.asConstant(c.n);
+  int64_t width = c.split.width;
   if (!known) {
     // Whole tiles of whole panels, then single panels, of which the last may end before n does.
-    Value whole = i.sub(i.min(task.endPanel, i.floorDiv(n, i.constant(panelWidth), true)), task.firstPanel);
+    Value whole = i.sub(i.min(task.endPanel, i.floorDiv(c.n, i.constant(panelWidth), true)), task.firstPanel);
     Value full = i.floorDiv(i.max(whole, i.constant(0)), i.constant(width), true);
     Value count = i.sub(task.endPanel, task.firstPanel);
     return {{width, 0, i.constant(0), full}, {1, 0, i.mul(full, i.constant(width)), count, true}};
@@ -230,7 +259,7 @@ SmallVector<ColumnClass> ContractionEmission::columnClasses(const ContractionTas
 }
 
 void ContractionEmission::forEachColumnTile(const ContractionTask &task, ColumnBody body) {
-  for (const ColumnClass &columns : columnClasses(task))
+  for (const ColumnClass &columns : columnClasses(*this, task))
     loop(columns.lower, columns.upper, 1, [&](Value at) {
       Value tile = inTurn(columns.lower, columns.upper, at);
       Value panel = columns.apart ? tile : i.mul(tile, i.constant(columns.panels));

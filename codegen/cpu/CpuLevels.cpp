@@ -157,55 +157,53 @@ static constexpr CpuLevel levels[] = {
 
 llvm::ArrayRef<CpuLevel> cpu::getCpuLevels() { return levels; }
 
-llvm::StringRef CpuLevel::byteDotOf(int64_t bits) const {
-  if (!hasByteDot)
-    return "";
-  if (triple != x86Triple)
-    return bits == 128 ? "llvm.aarch64.neon.usdot.v4i32.v16i8" : "";
-  return bits == 512   ? "llvm.x86.avx512.vpdpbusd.512"
-         : bits == 256 ? "llvm.x86.avx512.vpdpbusd.256"
-         : bits == 128 ? "llvm.x86.avx512.vpdpbusd.128"
-                       : "";
-}
+namespace {
+/// LLVM's intrinsics for an operation on vectors of so many bits; empty: there is none.
+struct Intrinsics {
+  llvm::StringLiteral x86Of128, x86Of256, x86Of512, armOf128;
+
+  llvm::StringRef of(const CpuLevel &level, int64_t bits) const {
+    if (bits > level.vectorBits)
+      return "";
+    bool isX86 = level.triple == x86Triple;
+    switch (bits) {
+    case 128:
+      return isX86 ? x86Of128 : armOf128;
+    case 256:
+      return x86Of256;
+    case 512:
+      return x86Of512;
+    default:
+      return "";
+    }
+  }
+};
+} // namespace
+
+static constexpr Intrinsics byteDots = {"llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256",
+                                        "llvm.x86.avx512.vpdpbusd.512", "llvm.aarch64.neon.usdot.v4i32.v16i8"};
+static constexpr Intrinsics signedByteDots = {"", "", "", "llvm.aarch64.neon.sdot.v4i32.v16i8"};
+static constexpr Intrinsics bf16Dots = {"llvm.x86.avx512bf16.dpbf16ps.128", "llvm.x86.avx512bf16.dpbf16ps.256",
+                                        "llvm.x86.avx512bf16.dpbf16ps.512", "llvm.aarch64.neon.bfdot.v4f32.v8bf16"};
+static constexpr Intrinsics pairProducts = {"llvm.x86.sse2.pmadd.wd", "llvm.x86.avx2.pmadd.wd",
+                                            "llvm.x86.avx512.pmaddw.d.512", ""};
+static constexpr Intrinsics bytePairs = {"llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.avx2.pmadd.ub.sw",
+                                         "llvm.x86.avx512.pmaddubs.w.512", ""};
+static constexpr Intrinsics lookUps = {"", "llvm.x86.avx2.permps", "llvm.x86.avx512.permvar.sf.512", ""};
+
+llvm::StringRef CpuLevel::byteDotOf(int64_t bits) const { return hasByteDot ? byteDots.of(*this, bits) : ""; }
 
 llvm::StringRef CpuLevel::signedByteDotOf(int64_t bits) const {
-  return hasSignedByteDot && bits == 128 ? "llvm.aarch64.neon.sdot.v4i32.v16i8" : "";
+  return hasSignedByteDot ? signedByteDots.of(*this, bits) : "";
 }
 
-llvm::StringRef CpuLevel::bf16DotOf(int64_t bits) const {
-  if (!hasBf16Dot)
-    return "";
-  if (triple != x86Triple)
-    return bits == 128 ? "llvm.aarch64.neon.bfdot.v4f32.v8bf16" : "";
-  return bits == 512   ? "llvm.x86.avx512bf16.dpbf16ps.512"
-         : bits == 256 ? "llvm.x86.avx512bf16.dpbf16ps.256"
-         : bits == 128 ? "llvm.x86.avx512bf16.dpbf16ps.128"
-                       : "";
-}
+llvm::StringRef CpuLevel::bf16DotOf(int64_t bits) const { return hasBf16Dot ? bf16Dots.of(*this, bits) : ""; }
 
-llvm::StringRef CpuLevel::pairProductOf(int64_t bits) const {
-  if (triple != x86Triple || bits > vectorBits)
-    return "";
-  return bits == 512   ? "llvm.x86.avx512.pmaddw.d.512"
-         : bits == 256 ? "llvm.x86.avx2.pmadd.wd"
-         : bits == 128 ? "llvm.x86.sse2.pmadd.wd"
-                       : "";
-}
+llvm::StringRef CpuLevel::pairProductOf(int64_t bits) const { return pairProducts.of(*this, bits); }
 
-llvm::StringRef CpuLevel::bytePairsOf(int64_t bits) const {
-  if (triple != x86Triple || bits > vectorBits)
-    return "";
-  return bits == 512   ? "llvm.x86.avx512.pmaddubs.w.512"
-         : bits == 256 ? "llvm.x86.avx2.pmadd.ub.sw"
-         : bits == 128 ? "llvm.x86.ssse3.pmadd.ub.sw.128"
-                       : "";
-}
+llvm::StringRef CpuLevel::bytePairsOf(int64_t bits) const { return bytePairs.of(*this, bits); }
 
-llvm::StringRef CpuLevel::lookUpOf(int64_t bits) const {
-  if (triple != x86Triple || bits > vectorBits)
-    return "";
-  return bits == 512 ? "llvm.x86.avx512.permvar.sf.512" : bits == 256 ? "llvm.x86.avx2.permps" : "";
-}
+llvm::StringRef CpuLevel::lookUpOf(int64_t bits) const { return lookUps.of(*this, bits); }
 
 llvm::StringRef CpuLevel::loadFloatMode() const { return triple == x86Triple ? "llvm.x86.sse.ldmxcsr" : ""; }
 

@@ -25,6 +25,7 @@
 
 #include "codegen/cpu/CpuWinograd.h"
 #include "codegen/cpu/CpuContractionEmission.h"
+#include "codegen/cpu/CpuContractionEpilogue.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -500,7 +501,7 @@ void WinogradEmission::storeOutputs(const OutputTile &tile, Value firstColumn, V
         set(w.across, x);
         Value row = i.add(i.mul(z, constant(w.down.outputs)), y);
         Value number = i.add(i.mul(row, constant(w.across.outputs)), x);
-        c.emitEpilogueOnRow(point, address(results, i.mul(c.value(w.sumsPitch), number)), firstColumn, columns);
+        c.epilogue->emitOnRow(point, address(results, i.mul(c.value(w.sumsPitch), number)), firstColumn, columns);
       });
     });
   });

@@ -233,6 +233,14 @@ static constexpr int64_t mostSteps = 4, mostProducts = 16, widestInTurns = 256;
 static constexpr int64_t besideGroups = 5; // registers beside sums and B: two of A, two of products, ones
 
 namespace {
+/// The innermost loop over k where the others stand at `outer`: where the rows of A are, where B's begin, and what is
+/// fetched beside them.
+struct InnermostLoop {
+  SmallVector<Value> rows, outer;
+  Value panels;
+  ValueRange fetched;
+};
+
 /// One tile being emitted.
 struct TileEmission {
   KernelEmitter &emitter;
@@ -273,8 +281,15 @@ struct TileEmission {
   SmallVector<Value> stepSplit(ArrayRef<Value> rows, Value index, ValueRange ks, ArrayRef<Value> words, ValueRange acc);
   SmallVector<Value> sumOfSets(ValueRange sums);
   Value upperBound(ArrayRef<Value> rows);
-  SmallVector<Value> innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels, ValueRange fetched,
-                               ValueRange acc);
+  Value rowOfB(const InnermostLoop &inner, Value k) {
+    return emitter.getAddress(inner.panels, operands.bElement,
+                              emitter.invariants.mul(k, operands.loops.back().bStride));
+  }
+  SmallVector<Value> stepAt(const InnermostLoop &inner, Value k, ValueRange acc);
+  Value endOfWhole(Value lower, Value upper, int64_t steps);
+  SmallVector<Value> stepsInSets(const InnermostLoop &inner, Value lower, Value upper, ValueRange acc);
+  SmallVector<Value> stepsInTurns(const InnermostLoop &inner, Value lower, Value upper, int64_t steps, ValueRange acc);
+  SmallVector<Value> innermost(const InnermostLoop &inner, ValueRange acc);
   SmallVector<Value> nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange fetched, ValueRange acc);
 };
 } // namespace
@@ -564,66 +579,81 @@ SmallVector<Value> TileEmission::inOrder(ArrayRef<Value> sums) {
   });
 }
 
-/// The innermost loop, with `unroll` steps at once, or a few in turn, and the rest one by one.
-SmallVector<Value> TileEmission::innermost(ArrayRef<Value> rows, ArrayRef<Value> outer, Value panels,
-                                           ValueRange fetched, ValueRange acc) {
+SmallVector<Value> TileEmission::stepAt(const InnermostLoop &inner, Value k, ValueRange acc) {
+  return step(inner.rows, inner.outer, k, rowOfB(inner, k), acc, movedFetches(inner.fetched, operands.loops.back(), k));
+}
+
+/// Where the last whole multiple of so many steps from `lower` on ends.
+Value TileEmission::endOfWhole(Value lower, Value upper, int64_t steps) {
   InvariantBuilder &i = emitter.invariants;
-  const TileLoop &loop = operands.loops.back();
-  auto bRow = [&](Value k) { return emitter.getAddress(panels, operands.bElement, i.mul(k, loop.bStride)); };
-  Value lower = loop.lower, upper = upperBound(rows);
+  Value span = i.sub(upper, lower);
+  return i.add(lower, i.sub(span, i.mod(span, i.constant(steps), /*nonNegative=*/true)));
+}
+
+/// Steps [lower, upper), as many at once as there are sets of accumulators, which are summed up behind them.
+SmallVector<Value> TileEmission::stepsInSets(const InnermostLoop &inner, Value lower, Value upper, ValueRange acc) {
+  InvariantBuilder &i = emitter.invariants;
+  int64_t sets = shape.unroll, count = accumulators();
+  SmallVector<Value> init(acc);
+  llvm::append_range(init, zeros(sets - 1));
+  SmallVector<Value> sums = emitter.createLoop(lower, upper, sets, init, [&](Value k, ValueRange carried) {
+    SmallVector<Value> next;
+    for (int64_t u = 0; u < sets; ++u) {
+      Value ku = i.add(k, i.constant(u));
+      SmallVector<Value> lines = movedFetches(inner.fetched, operands.loops.back(), ku);
+      llvm::append_range(next,
+                         step(inner.rows, inner.outer, ku, rowOfB(inner, ku), carried.slice(u * count, count), lines));
+    }
+    return next;
+  });
+  return sumOfSets(sums);
+}
+
+/// Steps [lower, upper), so many one behind the other in a turn of the loop.
+SmallVector<Value> TileEmission::stepsInTurns(const InnermostLoop &inner, Value lower, Value upper, int64_t steps,
+                                              ValueRange acc) {
+  InvariantBuilder &i = emitter.invariants;
+  return emitter.createLoop(lower, upper, steps, acc, [&](Value k, ValueRange carried) {
+    if (operands.addedPairs == 2)
+      return stepGroups(inner.rows, k, inner.panels, carried);
+    SmallVector<Value> sums = stepAt(inner, k, carried);
+    for (int64_t s = 1; s < steps; ++s) {
+      LLVM::FenceOp::create(emitter.builder, emitter.loc, LLVM::AtomicOrdering::seq_cst, "singlethread");
+      sums = stepAt(inner, i.add(k, i.constant(s)), inOrder(sums));
+    }
+    return sums;
+  });
+}
+
+/// With `unroll` steps at once, or a few in turn, and the rest one by one.
+SmallVector<Value> TileEmission::innermost(const InnermostLoop &inner, ValueRange acc) {
+  Value lower = operands.loops.back().lower, upper = upperBound(inner.rows);
   SmallVector<Value> result(acc);
   if (shape.unroll > 1 && !operands.splitB) {
-    int64_t sets = shape.unroll, count = accumulators();
-    Value span = i.sub(upper, loop.lower);
-    Value middle = i.add(loop.lower, i.sub(span, i.mod(span, i.constant(sets), /*nonNegative=*/true)));
-    SmallVector<Value> init(acc);
-    llvm::append_range(init, zeros(sets - 1));
-    SmallVector<Value> sums = emitter.createLoop(lower, middle, sets, init, [&](Value k, ValueRange carried) {
-      SmallVector<Value> next;
-      for (int64_t u = 0; u < sets; ++u) {
-        Value ku = i.add(k, i.constant(u));
-        SmallVector<Value> lines = movedFetches(fetched, loop, ku);
-        llvm::append_range(next, step(rows, outer, ku, bRow(ku), carried.slice(u * count, count), lines));
-      }
-      return next;
-    });
-    result = sumOfSets(sums);
+    Value middle = endOfWhole(lower, upper, shape.unroll);
+    result = stepsInSets(inner, lower, middle, result);
     lower = middle;
   }
-  auto one = [&](Value k, ValueRange carried) {
-    return step(rows, outer, k, bRow(k), carried, movedFetches(fetched, loop, k));
-  };
   if (int64_t steps = stepsOfTurn(); steps > 1) {
     assert((shape.unroll & 1) == 0 || shape.unroll == 1); // groups that are added up follow an even one
     std::optional<int64_t> all = shape.unroll == 1 ? knownSteps() : std::nullopt;
-    bool isWhole = all && *all % steps == 0; // there are as many turns as that or, at rows of zeros, none
-    Value span = i.sub(upper, lower), middle = upper;
-    if (!isWhole)
-      middle = i.add(lower, i.sub(span, i.mod(span, i.constant(steps), /*nonNegative=*/true)));
-    result = emitter.createLoop(lower, middle, steps, result, [&](Value k, ValueRange carried) {
-      if (operands.addedPairs == 2)
-        return stepGroups(rows, k, panels, carried);
-      SmallVector<Value> sums = one(k, carried);
-      for (int64_t s = 1; s < steps; ++s) {
-        LLVM::FenceOp::create(emitter.builder, emitter.loc, LLVM::AtomicOrdering::seq_cst, "singlethread");
-        sums = one(i.add(k, i.constant(s)), inOrder(sums));
-      }
-      return sums;
-    });
-    if (isWhole)
-      return result;
+    if (all && *all % steps == 0) // there are as many turns as that or, at rows of zeros, none
+      return stepsInTurns(inner, lower, upper, steps, result);
+    Value middle = endOfWhole(lower, upper, steps);
+    result = stepsInTurns(inner, lower, middle, steps, result);
     lower = middle;
   }
-  return emitter.createLoop(lower, upper, 1, result, one);
+  return emitter.createLoop(lower, upper, 1, result,
+                            [&](Value k, ValueRange carried) { return stepAt(inner, k, carried); });
 }
 
 SmallVector<Value> TileEmission::nest(unsigned depth, SmallVector<Value> outer, Value panels, ValueRange fetched,
                                       ValueRange acc) {
   if (depth + 1 == operands.loops.size() && !operands.factorB)
-    return innermost(operands.rowAddresses(outer), outer, panels, fetched, acc);
+    return innermost({operands.rowAddresses(outer), outer, panels, fetched}, acc);
   if (depth + 1 == operands.loops.size()) {
     SmallVector<Value> sums =
-        innermost(operands.rowAddresses(outer), outer, panels, fetched, zeros(setsBetweenLoops()));
+        innermost({operands.rowAddresses(outer), outer, panels, fetched}, zeros(setsBetweenLoops()));
     if (setsBetweenLoops() > 1)
       sums = sumOfSets(sums);
     SmallVector<Value> factors, next(acc);
