@@ -103,7 +103,8 @@ struct TileUse {
   int64_t row, tap;
 };
 
-/// How many bytes ahead a stream of weights of few bits is fetched: half as far hides less, twice as far comes too early.
+/// How many bytes ahead a stream of weights of few bits is fetched: half as far hides less, twice as far comes too
+/// early.
 inline constexpr int64_t streamAhead = 2048;
 
 /// The same of wider elements, of which a tile of so many rows reads so many panels at once (RegisterTileChoice.cpp).

@@ -53,8 +53,9 @@ static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (l
 
 /// Of 512-bit vectors one or two streams are fetched 2 KB ahead: half as far hides less, twice as far comes too early.
 /// Three and more, of lines that are a vector each, have more underway, and half as far is best. Processors of 256 bits
-/// read on by themselves, which what comes further behind disturbs: fetched 2 KB ahead a lone row took 1.3 times as long
-/// (Zen 3) as fetched from four lines on. Rows in whose multiply-adds fewer lines are underway gain by more of them.
+/// read on by themselves, which what comes further behind disturbs: fetched 2 KB ahead a lone row took 1.3 times as
+/// long (Zen 3) as fetched from four lines on. Rows in whose multiply-adds fewer lines are underway gain by more of
+/// them.
 int64_t cpu::aheadOfStreams(const CpuLevel &level, int64_t rows, int64_t panels) {
   constexpr int64_t ofRow = 256, ofNarrow = 1024;
   if (level.vectorBits < 512)
