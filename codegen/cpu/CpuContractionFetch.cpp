@@ -38,9 +38,8 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
   if (isLone && !e.isStage && rowsOfB && columnsOfB) {
     int64_t columnBytes = *rowsOfB * loop::getElementBytes(elementOfB()) / f.group;
     bool streams = *columnsOfB * columnBytes >= leastStreamed;
-    // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next. Narrower vectors
-    // have two in each row, which the processor follows by itself.
-    fetching.nextColumns = streams && !f.bits && lanes == panelWidth && height >= fewestFetching &&
+    // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
+    fetching.nextColumns = streams && !f.bits && height * panelWidth / lanes >= fewestFetching &&
                            width * panelWidth * columnBytes <= mostFetched;
     if (streams && !fetching.nextColumns)
       fetching.ahead = f.bits ? streamAhead : aheadOfStreams(e.level, height, width);

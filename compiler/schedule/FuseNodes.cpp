@@ -88,8 +88,6 @@ private:
       splitRuns(group, context);
     if (auto product = dyn_cast<ReductionOp>(group.nodes[0]); product && group.nodes.size() == 1)
       blockChosenRows(product, context);
-    if (!context.hasDevice && !isa<RecurrenceOp>(block.getParentOp()))
-      blockShortRows(group, context);
   }
 
   /// Drops buffers that nobody reads, and nodes that write nothing; what these read may be unread then.

@@ -123,10 +123,6 @@ void shareBlocks(Group &producer, const Group &consumer, const FusionPlan &plan,
 /// (BlockChosenRows.cpp).
 void blockChosenRows(ReductionOp product, const FusionContext &context);
 
-/// Short rows that wait for a function of a sum each: in blocks, of which it is a vector (BlockShortRows.cpp). For
-/// groups that are final.
-void blockShortRows(Group &group, const FusionContext &context);
-
 /// Fewer points than this leave cores idle when the work is large.
 constexpr int64_t minParallelPoints = 4;
 constexpr int64_t smallWork = 1 << 14;
