@@ -1,7 +1,7 @@
 """What the run.py of a suite of unittest cases shares: its flags, and the closing line that suites.py counts.
 
 Tests run side by side, each in a fork of a process that has only imported them: what one does to a random generator, or
-to the process, reaches no other, whatever the number of jobs; one that crashes is one failure.
+to the process, reaches no other, whatever the number of jobs; one that crashes is one failure. A single one runs where it is, for debuggers.
 """
 
 import argparse
@@ -33,6 +33,7 @@ def parse(description, add=None):
         add(parser)
     arguments = parser.parse_args()
     arguments.build = arguments.build.resolve()
+    arguments.j = max(arguments.j, 1)
     return arguments
 
 

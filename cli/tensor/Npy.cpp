@@ -159,8 +159,9 @@ Expected<Tensor> parseNpy(StringRef bytes, StringRef path) {
   if (!parseShape(valueOf(header, "shape"), tensor.shape))
     return badNpy(path, "its shape (" + valueOf(header, "shape") + ") is not valid");
   bool isTurned = valueOf(header, "fortran_order") == "True" && tensor.shape.size() > 1;
-  if (isTurned && !dtype)
-    return badNpy(path, "it is in Fortran order; save numpy.ascontiguousarray(x)");
+  bool hasStrings = !descr.empty() && StringRef("US").contains(descr.drop_front().take_front());
+  if (isTurned && hasStrings)
+    return badNpy(path, "its strings are in Fortran order; save numpy.ascontiguousarray(x)");
   if (std::optional<Error> strings = readStrings(descr, contents, tensor, path))
     return *strings ? Expected<Tensor>(std::move(*strings)) : Expected<Tensor>(std::move(tensor));
   if (!dtype)

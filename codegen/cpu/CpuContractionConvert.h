@@ -10,7 +10,7 @@
 
 namespace ptc::cpu {
 
-/// Converts the elements that a task reads. Has no state, so tiles keep copies of it.
+/// Converts the elements that a task reads. Holds references alone, so tiles keep copies of it, while the task lives.
 class WeightConverter : ContractionTechnique {
 public:
   WeightConverter(ContractionEmission &contraction, const ContractionTask &task)

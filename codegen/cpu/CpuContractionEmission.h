@@ -19,7 +19,7 @@ class FixedPointEmission;  // CpuContractionFixedPoint.h
 class MatrixEmission;      // CpuContractionMatrix.h
 class PatchEmission;       // CpuContractionPatches.h
 
-/// Rows that are worth such sums; fewer, and vectors read a weight as fast as memory gives it.
+/// Rows that are worth sums in matrix registers; of fewer vectors read a weight as fast as memory gives it.
 inline constexpr int64_t fewestInMatrix = 5;
 
 /// Which tasks multiply copies of their bytes in pairs; how many rows they have may be known to a run alone.

@@ -109,7 +109,8 @@ FixedPoint ContractionEmission::chooseFixedPoint() {
   return i.asConstant(m) || f.permitsByteRows() ? FixedPoint::All : FixedPoint::FewRows;
 }
 
-/// A step takes words apart for all rows of the tile, whose sums fill half of the registers (multiplyFixed).
+/// A step takes words apart for all rows of the tile, whose sums fill half of the registers
+/// (FixedPointEmission::multiply).
 TileSplit cpu::chooseTileOfBytes(const ContractionForm &form, const CpuLevel &level, const TiledExtents &extents) {
   bool isFew = extents.m >= 1 && extents.m <= mostInFixedPoint;
   int64_t height = level.vectorRegisters > 16 ? 6 : 4, width = isFew ? 4 : 2;

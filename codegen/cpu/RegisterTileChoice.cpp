@@ -51,14 +51,15 @@ static constexpr int64_t manyPanels = 32; // of which a few narrower tiles are n
 /// multiply-add, a product.
 static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (level.hasFma ? 2 : 3); }
 
-/// Of 512-bit vectors one or two streams are fetched 2 KB ahead: half as far hides less, twice as far comes too early.
-/// Three and more, of lines that are a vector each, have more underway, and half as far is best. With 256 bits AMD's
-/// processors (Zen 3) read on by themselves, which what comes further behind disturbs: four lines ahead are best, 2 KB
-/// take up to 1.3 times as long. Intel's want 2 KB; four lines take 1.09 to 1.17 times as long, eight 1.04 to 1.18.
+/// One or two streams are fetched 2 KB ahead: half as far hides less, twice as far comes too early.
+/// Three and more, of lines that are a 512-bit vector each, have more underway, and half as far is best. With 256 bits
+/// AMD's processors (Zen 3) read on by themselves, which what comes further behind disturbs: four lines ahead are best,
+/// 2 KB take up to 1.3 times as long. Intel's want 2 KB; four lines take 1.09 to 1.17 times as long, eight 1.04
+/// to 1.18.
 int64_t cpu::aheadOfStreams(const CpuLevel &level, int64_t rows, int64_t panels) {
-  if (level.vectorBits < 512)
+  if (level.vectorBits == 256)
     return rows <= 2 ? streamAhead / 4 : streamAhead / 2;
-  return panels >= 3 ? streamAhead / 2 : streamAhead;
+  return level.vectorBits == 512 && panels >= 3 ? streamAhead / 2 : streamAhead;
 }
 
 int64_t cpu::unrollOfTile(const CpuLevel &level, int64_t accumulators) {

@@ -165,8 +165,8 @@ bool loop::recomputeInReaders(Value buffer, const SymbolRanges &symbols, const S
   return true;
 }
 
-/// Whether somebody sums the buffer up in rows, as they lie in memory, that the first-level cache does not hold.
-static bool isSummedInLongRows(Value buffer, const SymbolValues &hints) {
+/// Whether somebody reduces the buffer along rows, as they lie in memory, that the first-level cache does not hold.
+static bool isReducedInLongRows(Value buffer, const SymbolValues &hints) {
   constexpr int64_t nearBytes = 1 << 15;
   return llvm::any_of(buffer.getUsers(), [&](Operation *user) {
     auto load = dyn_cast<LoadOp>(user);
@@ -212,7 +212,7 @@ struct RecomputeNodes : ptc::impl::RecomputeNodesBase<RecomputeNodes> {
       SmallVector<BufferOp> buffers;
       program.walk([&](BufferOp buffer) { buffers.push_back(buffer); });
       for (BufferOp buffer : buffers)
-        if (isSummedInLongRows(buffer, hints) && onlyAdds(buffer, hints))
+        if (isReducedInLongRows(buffer, hints) && onlyAdds(buffer, hints))
           recomputeInReaders(buffer, symbols, hints);
     }
   }

@@ -1,5 +1,5 @@
-// A lone row by a weight that streams from memory: each panel's own stream is fetched ahead, less far where four are
-// streams of lines that are a vector each, and goes on from one tile to the next.
+// A lone row by a weight that streams from memory: each panel's own stream is fetched ahead, as far as suits the
+// vectors, and goes on from one tile to the next.
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V3
 // RUN: ptc-kernel %s --level=x86-64-v4 --emit=llvm | FileCheck %s --check-prefixes=CHECK,V4
 
@@ -15,7 +15,7 @@
 // V4-COUNT-4:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
 // V4:          load <16 x float>, ptr %[[OWN]], align 4
 // V4-NEXT:     call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
-// V3:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %[[OWN:[0-9]+]], i64 2048
+// V3:          %[[AHEAD:[0-9]+]] = getelementptr i8, ptr %[[OWN:[0-9]+]], i64 512
 // V3-COUNT-2:  call void @llvm.prefetch.p0(ptr %{{[0-9]+}}, i32 0, i32 2, i32 1)
 // V3:          load <8 x float>, ptr %[[OWN]], align 4
 // V3-NEXT:     call void @llvm.prefetch.p0(ptr %[[AHEAD]], i32 0, i32 2, i32 1)
