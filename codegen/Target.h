@@ -94,6 +94,7 @@ struct DeviceLaunch {
 /// One kernel for one level.
 struct KernelCode {
   std::string kernel, level;
+  std::string sharedWith; // the level that has object and text, which are missing here then; empty: they are here
   llvm::SmallVector<char, 0>
       object; // of targets whose kernels are linked; with `launch`: what the device's driver loads
   std::optional<DeviceLaunch> launch; // of targets whose kernels run on a device
@@ -130,6 +131,12 @@ public:
   virtual std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const { return std::nullopt; }
   /// Levels that have instructions for what the kernel computes, which the usual ones lack; none: those will do.
   virtual llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const { return {}; }
+  /// The level among `levels` whose code the kernel has at `level`: that itself, or one below it whose code is no
+  /// different.
+  virtual llvm::StringRef findCodeLevel(loop::KernelOp kernel, llvm::StringRef level,
+                                        llvm::ArrayRef<Level> levels) const {
+    return level;
+  }
   /// Decides how the kernel's work is cut and sets its attributes `iterations`, `grain`, `scratch` and `config`.
   virtual mlir::LogicalResult planKernel(loop::KernelOp kernel) const = 0;
   /// Numbers for `loop.tuned` (ir/loop/Tuned.h) of a kernel that is not planned yet, which may be faster at the level

@@ -33,6 +33,7 @@ std::string codegen::targetNames(TargetTable targets) {
 std::string Target::joinAssembly(llvm::ArrayRef<KernelCode> codes) const {
   std::string text;
   for (const KernelCode &code : codes)
-    text += "### " + code.kernel + " for " + code.level + "\n" + code.assembly;
+    if (code.sharedWith.empty())
+      text += "### " + code.kernel + " for " + code.level + "\n" + code.assembly;
   return text;
 }

@@ -385,6 +385,9 @@ static std::vector<host::Level> levelsOf(const KernelSet &set) {
   std::vector<host::Level> levels;
   for (const codegen::Level &level : set.levels)
     levels.push_back({level.name, level.features});
+  for (auto [index, code] : llvm::enumerate(set.codes))
+    if (!code.sharedWith.empty())
+      levels[index % levels.size()].shared[code.kernel] = code.sharedWith;
   return levels;
 }
 
@@ -595,6 +598,8 @@ Error Artefact::saveKernels(const CompiledTarget &part, const KernelSet &set) {
       return error;
   }
   for (const codegen::KernelCode &code : set.codes) {
+    if (!code.sharedWith.empty())
+      continue;
     std::string stem = "kernels/" + code.kernel + "/" + code.level;
     if (Error error = saveText(folder, stem + ".ll", code.llvmText))
       return error;
@@ -617,7 +622,8 @@ Error Artefact::writeCodeTexts() {
       for (const CompiledTarget &part : parts)
         for (const KernelSet *set : part.getSets())
           for (const codegen::KernelCode &code : set->codes)
-            text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
+            if (code.sharedWith.empty())
+              text += ";;; " + code.kernel + " for " + code.level + "\n" + code.llvmText;
     } else {
       continue;
     }
@@ -664,6 +670,8 @@ Error Artefact::addKernels(const CompiledTarget &part, const KernelSet &set, art
   for (const host::KernelEntry &entry : table.entries)
     for (size_t level = 0; level < levels && rows.contains(entry.kernel); ++level) {
       const codegen::KernelCode &code = set.codes[rows.lookup(entry.kernel) * levels + level];
+      if (!code.sharedWith.empty())
+        continue;
       StringRef object(code.object.data(), code.object.size());
       std::string symbol = entry.symbol(code.level), shared = host::kernelSymbol(code.kernel, code.level);
       if (symbol != shared) {

@@ -250,7 +250,8 @@ Error Artefact::fill(CompileRecord &record) {
   for (const CompiledTarget &part : parts)
     for (const KernelSet *set : part.getSets())
       for (const codegen::KernelCode &code : set->codes)
-        add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
+        if (code.sharedWith.empty())
+          add(code.kernel + " for " + code.level, code.object.empty() ? ArrayRef<char>(code.assembly) : code.object);
   if (plan.needsHost)
     add("host", hostObject);
   return Error::success();

@@ -206,7 +206,7 @@ void writeLevels(raw_ostream &os, StringRef kernel, ArrayRef<host::Level> levels
         "__asm__(\".section .data.rel.ro,\\\"aw\\\"\\n\"\n        \".p2align 3\\n\"\n        \".globl "
         "kernel_table\\n\"\n        \".hidden kernel_table\\n\"\n        \"kernel_table:\\n\"\n";
   for (const host::Level &level : levels) {
-    std::string symbol = "\\\"" + host::kernelSymbol(kernel, level.name) + "\\\"";
+    std::string symbol = "\\\"" + host::kernelSymbol(kernel, level.codeLevel(kernel)) + "\\\"";
     os << "        \".weak " << symbol << "\\n\"\n        \".quad " << symbol << "\\n\"\n";
   }
   os << "        \".text\\n\");\n"

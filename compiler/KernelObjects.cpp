@@ -33,13 +33,34 @@ static Error addToFront(const Twine &where, Error error) {
   return createStringError(code, where + what);
 }
 
+/// Which of the levels has the code that a kernel runs at this one.
+static size_t findCodeLevel(const KernelRequest &request, size_t kernel, size_t level) {
+  StringRef name = request.target.findCodeLevel(request.kernels[kernel], request.levels[level].name, request.levels);
+  return size_t(llvm::find_if(request.levels, [&](const codegen::Level &row) { return row.name == name; }) -
+                request.levels.begin());
+}
+
+static codegen::KernelCode shareCode(const codegen::KernelCode &code, StringRef level) {
+  return {.kernel = code.kernel,
+          .level = level.str(),
+          .sharedWith = code.level,
+          .codeBytes = code.codeBytes,
+          .facts = code.facts};
+}
+
 Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &request, ThreadPoolInterface &pool,
                                                           size_t &failed) {
-  size_t levels = request.levels.size(), total = request.kernels.size() * levels;
-  std::vector<std::optional<Expected<codegen::KernelCode>>> slots(total);
+  size_t levels = request.levels.size(), all = request.kernels.size() * levels;
+  std::vector<size_t> owners(all); // whose code is at each place
+  for (size_t i = 0; i < all; ++i)
+    owners[i] = i - i % levels + findCodeLevel(request, i / levels, i % levels);
+  size_t total = size_t(llvm::count_if(llvm::enumerate(owners), [](auto place) { return place.index() == place.value(); }));
+  std::vector<std::optional<Expected<codegen::KernelCode>>> slots(all);
   std::atomic<size_t> done = 0;
   ThreadPoolTaskGroup group(pool);
-  for (size_t i = 0; i < total; ++i)
+  for (size_t i = 0; i < all; ++i) {
+    if (owners[i] != i)
+      continue;
     group.async([&, i] {
       TraceThread trace(request.isTraced);
       CrashRecoveryContext crash;
@@ -57,12 +78,16 @@ Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &r
       if (request.progress)
         request.progress(++done, total);
     });
+  }
   group.wait();
 
   std::vector<codegen::KernelCode> objects;
   Error error = Error::success();
-  for (size_t i = 0; i < total; ++i) {
-    if (*slots[i]) {
+  for (size_t i = 0; i < all; ++i) {
+    if (owners[i] != i) { // a lower level's, which is among the objects
+      if (!error)
+        objects.push_back(shareCode(objects[owners[i]], request.levels[i % levels].name));
+    } else if (*slots[i]) {
       objects.push_back(std::move(**slots[i]));
     } else if (!error) {
       failed = i / levels;

@@ -38,8 +38,10 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
   if (isLone && !e.isStage && rowsOfB && columnsOfB) {
     int64_t columnBytes = *rowsOfB * loop::getElementBytes(elementOfB()) / f.group;
     bool streams = *columnsOfB * columnBytes >= leastStreamed;
-    // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next.
-    fetching.nextColumns = streams && !f.bits && height * panelWidth / lanes >= fewestFetching &&
+    // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next, unless the processor
+    // reads on by itself.
+    fetching.nextColumns = streams && !f.bits && !e.level.followsStreams &&
+                           height * panelWidth / lanes >= fewestFetching &&
                            width * panelWidth * columnBytes <= mostFetched;
     if (streams && !fetching.nextColumns)
       fetching.ahead = f.bits ? streamAhead : aheadOfStreams(e.level, height, width);

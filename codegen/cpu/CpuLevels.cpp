@@ -14,12 +14,14 @@ using namespace ptc::cpu;
 
 static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 
-// The psABI's micro-architecture levels. v4 forces 512-bit vectors: LLVM's default prefers 256 where old processors
-// lowered their clock. VNNI and bf16 dot products are a level of their own because v4 does not promise them; above it
-// are the matrix registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are
-// half as fast as f32's products. AMD's processors of 512 bits (Zen 4), which SSE4A tells from others, have units for
-// additions beside those for multiply-adds. Of Arm's extensions, dot products of signed bytes came in 2017 (Cortex-A76,
-// Neoverse N1), mixed ones and those of bf16 with Armv8.6 (Neoverse V1 and N2).
+// The psABI's micro-architecture levels, and beside them what these do not promise. v4 forces 512-bit vectors: LLVM's
+// default prefers 256 where old processors lowered their clock. VNNI, dot products of bytes, came with 256 bits alone to
+// Intel's clients (from 2021 on), and with 512 bits and those of bf16 to servers; above these are the matrix registers
+// of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are half as fast as f32's
+// products. SSE4A tells AMD's processors from others: those of 256 bits (up to Zen 3) follow streams by themselves,
+// those of 512 (from Zen 4 on) have units for additions beside those for multiply-adds. Of Arm's extensions, dot
+// products of signed bytes came in 2017 (Cortex-A76, Neoverse N1), mixed ones and those of bf16 with Armv8.6 (Neoverse
+// V1 and N2).
 static constexpr CpuLevel levels[] = {
     {.name = "x86-64-v2",
      .triple = x86Triple,
@@ -49,6 +51,37 @@ static constexpr CpuLevel levels[] = {
      .hasByteDot = false,
      .hasSignedByteDot = false,
      .hasBf16Dot = false},
+    {.name = "x86-64-v3-zen",
+     .triple = x86Triple,
+     .cpu = "x86-64-v3",
+     .tuneCpu = "haswell",
+     .features = "+sse4a",
+     .vectorBits = 256,
+     .vectorRegisters = 16,
+     .maskedElementBits = 32,
+     .hasFma = true,
+     .hasGather = false,
+     .hasHalfConversions = true,
+     .hasByteDot = false,
+     .hasSignedByteDot = false,
+     .hasBf16Dot = false,
+     .followsStreams = true,
+     .base = "x86-64-v3"},
+    {.name = "x86-64-v3-vnni",
+     .triple = x86Triple,
+     .cpu = "x86-64-v3",
+     .tuneCpu = "haswell",
+     .features = "+avxvnni",
+     .vectorBits = 256,
+     .vectorRegisters = 16,
+     .maskedElementBits = 32,
+     .hasFma = true,
+     .hasGather = false,
+     .hasHalfConversions = true,
+     .hasByteDot = true,
+     .hasSignedByteDot = false,
+     .hasBf16Dot = false,
+     .base = "x86-64-v3"},
     {.name = "x86-64-v4",
      .triple = x86Triple,
      .cpu = "x86-64-v4",
@@ -78,7 +111,8 @@ static constexpr CpuLevel levels[] = {
      .hasByteDot = true,
      .hasSignedByteDot = false,
      .hasBf16Dot = true,
-     .hasScalef = true},
+     .hasScalef = true,
+     .base = "x86-64-v4"},
     {.name = "x86-64-v4-zen4",
      .triple = x86Triple,
      .cpu = "x86-64-v4",
@@ -94,7 +128,8 @@ static constexpr CpuLevel levels[] = {
      .hasSignedByteDot = false,
      .hasBf16Dot = true,
      .hasScalef = true,
-     .addsBesideProducts = true},
+     .addsBesideProducts = true,
+     .base = "x86-64-v4-vnni-bf16"},
     {.name = "x86-64-v4-amx",
      .triple = x86Triple,
      .cpu = "x86-64-v4",

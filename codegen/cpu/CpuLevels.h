@@ -31,6 +31,9 @@ struct CpuLevel {
   bool hasScalef = false;          // x * 2^floor(y) in one x86 instruction
   bool hasMatrixRegisters = false; // of 16 rows of 64 bytes, with dot products of both kinds
   bool addsBesideProducts = false; // sums of floats cost nothing beside multiply-adds
+  bool followsStreams = false;     // reads on by itself, which lines that are fetched from far ahead disturb
+  /// The level whose code a kernel has here, too, where it asks for nothing of what this one adds (CpuTarget.cpp).
+  llvm::StringRef base = {};
 
   int64_t lanesOf(int64_t elementBits) const { return vectorBits / elementBits; }
   /// LLVM's intrinsics on vectors of so many bits, empty where there is none: u8 x s8 (s8 x s8) products, four added to

@@ -3,9 +3,11 @@
 #include "codegen/cpu/CpuContraction.h"
 #include "codegen/cpu/CpuKernels.h"
 #include "codegen/cpu/CpuTuning.h"
+#include "codegen/cpu/CpuWinograd.h"
 #include "codegen/host/HostModule.h"
 #include "ir/loop/ContractionDims.h"
 #include "ir/loop/Strassen.h"
+#include "ir/loop/Tuned.h"
 #include "ir/loop/Winograd.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Bitcode/BitcodeReader.h"
@@ -17,36 +19,69 @@
 using namespace ptc;
 using namespace ptc::cpu;
 
-/// Whether the kernel has products of which processors with an instruction for them add up several at a time.
-static bool hasDotProducts(loop::KernelOp kernel) {
-  auto result = kernel->walk([](mlir::Operation *op) {
-    auto panels = mlir::dyn_cast<loop::PanelsOp>(op);
-    auto product = mlir::dyn_cast<loop::ContractionOp>(op);
-    bool ofIntegers = product && mlir::isa<mlir::IntegerType>(product.getEpilogue().getArgument(0).getType());
-    bool isDot = (panels && panels.getGroup() > 1 && !panels.getBits()) ||
-                 (ofIntegers && loop::getGroup(product) > 1); // of bytes that the task packs
-    return isDot ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
+namespace {
+/// What a kernel computes that some levels have more for than others.
+struct LevelWants {
+  bool byteDots = false, bf16Dots = false; // products that an instruction may add up several at a time
+  bool fixedPoint = false;                 // of rows by weights of few bits, as bytes
+  bool strassen = false;                   // by Strassen's algorithm, where it is faster
+  bool streams = false;                    // of few rows, maybe, by a weight that streams from memory
+};
+} // namespace
+
+static bool readsStreams(loop::ContractionOp op) {
+  ContractionForm form = describeContraction(op);
+  if (loop::WinogradTile tile = loop::getWinogradTile(op))
+    form = analyzeWinograd(std::move(form), tile, loop::getWinogradDilations(op)).product;
+  return form.rhs.streams && form.m.asConstant().value_or(0) <= tallestTile;
+}
+
+static LevelWants findWants(loop::KernelOp kernel) {
+  LevelWants wants;
+  kernel->walk([&](loop::ContractionOp op) {
+    bool ofIntegers = mlir::isa<mlir::IntegerType>(op.getEpilogue().getArgument(0).getType()), hasFewBits = false;
+    wants.byteDots |= ofIntegers && loop::getGroup(op) > 1; // of bytes that the task packs
+    op->walk([&](loop::PanelsOp panels) {
+      auto buffer = mlir::cast<loop::BufferType>(panels.getBuffer().getType());
+      bool isDot = panels.getGroup() > 1 && !panels.getBits(), isBf16 = buffer.getElementType().isBF16();
+      wants.byteDots |= isDot && !isBf16;
+      wants.bf16Dots |= isDot && isBf16;
+      wants.strassen |= panels->hasAttr(loop::strassenAttr);
+      hasFewBits |= panels.getBits() > 0;
+    });
+    wants.fixedPoint |= hasFewBits && suitsFixedPoint(describeContraction(op));
+    wants.streams |= readsStreams(op);
+  });
+  return wants;
+}
+
+/// Whether any element, in memory or on the way, has less than 32 bits; truth values on the way have none.
+static bool hasNarrowElements(loop::KernelOp kernel) {
+  auto isNarrow = [](mlir::Type type) {
+    if (auto buffer = mlir::dyn_cast<loop::BufferType>(type))
+      return buffer.getElementBytes() < 4;
+    mlir::Type element = mlir::getElementTypeOrSelf(type);
+    return element.isIntOrFloat() && !element.isInteger(1) && element.getIntOrFloatBitWidth() < 32;
+  };
+  auto result = kernel->walk([&](mlir::Operation *op) {
+    bool isHere = llvm::any_of(op->getOperandTypes(), isNarrow) || llvm::any_of(op->getResultTypes(), isNarrow);
+    for (mlir::Region &region : op->getRegions())
+      for (mlir::Block &block : region)
+        isHere |= llvm::any_of(block.getArgumentTypes(), isNarrow);
+    return isHere ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
   });
   return result.wasInterrupted();
 }
 
-/// Whether products by weights of few bits are of bytes where an instruction multiplies these.
-static bool hasFixedPoint(loop::KernelOp kernel) {
-  auto result = kernel->walk([](loop::ContractionOp op) {
-    bool hasFewBits = false;
-    op.getRhs().walk([&](loop::PanelsOp panels) { hasFewBits |= panels.getBits() > 0; });
-    bool isFixed = hasFewBits && suitsFixedPoint(describeContraction(op));
-    return isFixed ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-  });
-  return result.wasInterrupted();
-}
-
-/// Whether Strassen's algorithm may compute products.
-static bool hasStrassen(loop::KernelOp kernel) {
-  auto result = kernel->walk([](loop::PanelsOp panels) {
-    return panels->hasAttr(loop::strassenAttr) ? mlir::WalkResult::interrupt() : mlir::WalkResult::advance();
-  });
-  return result.wasInterrupted();
+/// Whether what the level adds to its base is anything to the kernel.
+static bool differsFromBase(const CpuLevel &level, loop::KernelOp kernel) {
+  const CpuLevel &base = *findCpuLevel(level.base);
+  LevelWants wants = findWants(kernel);
+  return (level.followsStreams && !base.followsStreams && wants.streams) ||
+         (level.addsBesideProducts && !base.addsBesideProducts && wants.strassen) ||
+         (level.hasByteDot && !base.hasByteDot && (wants.byteDots || wants.fixedPoint)) ||
+         (level.hasBf16Dot && !base.hasBf16Dot && hasNarrowElements(kernel)) || // their moves and conversions, too
+         kernel->hasAttr(loop::tunedAttr);                                      // numbers of one level
 }
 
 /// Whether elementary functions, which are polynomials of many constants, stand behind a register tile.
@@ -110,16 +145,29 @@ public:
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
   /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
   /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which takes 1.01
-  /// to 1.1 times as long as plain products where its sums take the units of multiply-adds, has a level of its own.
+  /// to 1.1 times as long as plain products where its sums take the units of multiply-adds, has a level of its own, and
+  /// so have processors that follow streams by themselves.
   llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const override {
-    bool hasDots = hasDotProducts(kernel), byVectors = hasDots || hasFixedPoint(kernel);
+    LevelWants wants = findWants(kernel);
     llvm::SmallVector<llvm::StringRef> found;
     for (const CpuLevel &row : getCpuLevels())
-      if (llvm::StringRef(row.triple).starts_with("x86_64") && row.hasByteDot && row.hasBf16Dot &&
-          (row.addsBesideProducts   ? hasStrassen(kernel)
-           : row.hasMatrixRegisters ? hasDots
-                                    : byVectors))
+      if (row.triple == usualTriple && (row.followsStreams       ? wants.streams
+                                        : row.addsBesideProducts ? wants.strassen
+                                        : row.hasMatrixRegisters ? wants.byteDots || wants.bf16Dots
+                                        : row.hasByteDot         ? wants.byteDots || wants.fixedPoint ||
+                                                               (row.hasBf16Dot && wants.bf16Dots)
+                                                                 : false))
         found.push_back(row.name);
+    return found;
+  }
+  llvm::StringRef findCodeLevel(loop::KernelOp kernel, llvm::StringRef level,
+                                llvm::ArrayRef<codegen::Level> levels) const override {
+    llvm::StringRef found = level;
+    for (const CpuLevel *row = findCpuLevel(level); !row->base.empty() && !differsFromBase(*row, kernel);) {
+      row = findCpuLevel(row->base);
+      if (llvm::any_of(levels, [&](const codegen::Level &other) { return other.name == row->name; }))
+        found = row->name;
+    }
     return found;
   }
 
@@ -135,6 +183,7 @@ public:
 
 private:
   static constexpr llvm::StringRef usualLevels[] = {"x86-64-v3", "x86-64-v4"};
+  static constexpr llvm::StringRef usualTriple = "x86_64-unknown-linux-gnu";
   static constexpr llvm::StringRef outputs[] = {"so", "a", "o", "h", "hpp", "json", "llvm", "asm"};
   llvm::SmallVector<llvm::StringRef> levels;
   TargetInfo info;

@@ -51,14 +51,13 @@ static constexpr int64_t manyPanels = 32; // of which a few narrower tiles are n
 /// multiply-add, a product.
 static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (level.hasFma ? 2 : 3); }
 
-/// One or two streams are fetched 2 KB ahead: half as far hides less, twice as far comes too early.
-/// Three and more, of lines that are a 512-bit vector each, have more underway, and half as far is best. With 256 bits
-/// AMD's processors (Zen 3) read on by themselves, which what comes further behind disturbs: four lines ahead are best,
-/// 2 KB take up to 1.3 times as long. Intel's want 2 KB; four lines take 1.09 to 1.17 times as long, eight 1.04
-/// to 1.18.
+/// One or two streams are fetched 2 KB ahead: half as far hides less, twice as far comes too early. Three and more, of
+/// lines that are a 512-bit vector each, have more underway, and half as far is best. A processor that reads on by
+/// itself is disturbed by what comes further behind (1.3 times as long): there four lines for each row are best.
 int64_t cpu::aheadOfStreams(const CpuLevel &level, int64_t rows, int64_t panels) {
-  if (level.vectorBits == 256)
-    return rows <= 2 ? streamAhead / 4 : streamAhead / 2;
+  constexpr int64_t ofRow = 256;
+  if (level.followsStreams)
+    return std::min(rows * ofRow, streamAhead / 2);
   return level.vectorBits == 512 && panels >= 3 ? streamAhead / 2 : streamAhead;
 }
 

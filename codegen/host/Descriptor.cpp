@@ -279,7 +279,7 @@ public:
     SmallVector<Constant *> functions;
     for (const KernelEntry &kernel : kernels) {
       bool isHere = !inputs.device || kernel.runsOnHost();
-      functions.push_back(isHere ? entry(kernel.symbol(level.name)) : c.null());
+      functions.push_back(isHere ? entry(kernel.symbol(level.codeLevel(kernel.launchedKernel()))) : c.null());
       if (isHere)
         cast<llvm::Function>(functions.back())->setVisibility(GlobalValue::HiddenVisibility);
     }

@@ -7,6 +7,7 @@
 #include "ir/loop/Loop.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include <memory>
 
@@ -23,6 +24,12 @@ enum class Threading { Pool, OpenMP, None };
 struct Level {
   std::string name;      // "x86-64-v3"
   uint64_t features = 0; // object::runtimeFeatures
+  llvm::StringMap<std::string> shared = {}; // kernels that have another level's function: that level's name
+  /// The level whose function the kernel has at this one.
+  llvm::StringRef codeLevel(llvm::StringRef kernel) const {
+    auto other = shared.find(kernel);
+    return other == shared.end() ? llvm::StringRef(name) : llvm::StringRef(other->second);
+  }
 };
 
 /// A function of the library: its program for one range of dims or more, in order of preference, the most general last.

@@ -1,0 +1,93 @@
+"""Which CPU levels a library has, and which kernels have code of their own at them."""
+
+import json
+
+import numpy as np
+import ptc
+from models import ModelTest, model, value
+from onnx import TensorProto, helper
+
+RNG = np.random.default_rng(11)
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, np.float32)
+
+
+def rows_by_weight(rows, terms, columns):
+    """A product behind rows that are softened, and a softmax of it."""
+    nodes = [
+        helper.make_node("Softmax", ["x"], ["soft"], "soften"),
+        helper.make_node("MatMul", ["soft", "w"], ["sum"], "product"),
+        helper.make_node("Softmax", ["sum"], ["y"], "softmax"),
+    ]
+    return model(nodes, [value("x", [rows, terms])], [value("y", [rows, columns])], {"w": normal(terms, columns)})
+
+
+def bytes_by_weight(rows, terms, columns):
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "scale", "x_zero"], ["a"]),
+        helper.make_node("DequantizeLinear", ["w", "scale", "w_zero"], ["b"]),
+        helper.make_node("MatMul", ["a", "b"], ["sum"], "product"),
+        helper.make_node("Softmax", ["sum"], ["y"], "softmax"),
+    ]
+    weights = {"w": RNG.integers(-127, 127, (terms, columns), np.int8), "scale": np.float32(0.01),
+               "x_zero": np.uint8(128), "w_zero": np.int8(0)}
+    return model(nodes, [value("x", [rows, terms], TensorProto.UINT8)], [value("y", [rows, columns])], weights)
+
+
+class Levels(ModelTest):
+    def compile_and_list(self, proto, *flags):
+        """The library, its levels, and by the nodes of a kernel those with code of their own."""
+        temps = self.folder / f"temps{self.count}"
+        library = self.compile(proto, "--save-temps", temps, *flags)
+        manifest = json.loads(library.with_suffix(".json").read_text())
+        own = {}
+        for kernel in manifest["kernels"]:
+            files = (temps / "kernels" / kernel["name"]).glob("*.s")
+            own[tuple(kernel["nodes"])] = {file.stem for file in files}
+            self.assertEqual(set(kernel["code_bytes"]), set(manifest["levels"]))
+            self.assertGreater(min(kernel["code_bytes"].values()), 0)
+        return library, manifest["levels"], own
+
+    def agree(self, library, **inputs):
+        """All levels that run here give the same result, but for the order of sums."""
+        results = []
+        for level in ptc.load(library).levels:
+            try:
+                results.append(ptc.load(library, cpu_level=level)(**inputs)["y"])
+            except ptc.Error as error:
+                self.assertIn("this processor lacks what CPU level", str(error))
+        self.assertGreater(len(results), 0)
+        for result in results[1:]:
+            np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=1e-7)
+
+    def test_streams(self):
+        """Few rows by a weight that no core's cache holds are what x86-64-v3-zen is for; other kernels have v3's code there."""
+        for rows in (1, 3, 4, 6):
+            with self.subTest(rows=rows):
+                library, levels, own = self.compile_and_list(rows_by_weight(rows, 512, 1024))
+                self.assertEqual(levels, ["x86-64-v3", "x86-64-v3-zen", "x86-64-v4"])
+                both = {"x86-64-v3", "x86-64-v4"}
+                for nodes, files in own.items():
+                    self.assertEqual(files, both | {"x86-64-v3-zen"} if "product" in nodes else both, nodes)
+                self.agree(library, x=normal(rows, 512))
+        for rows, terms, columns in (40, 512, 1024), (1, 64, 64):
+            levels = self.compile_and_list(rows_by_weight(rows, terms, columns))[1]
+            self.assertNotIn("x86-64-v3-zen", levels)
+
+    def test_alone(self):
+        """Where the library has no code of the level below, all kernels are the level's own."""
+        for level in "x86-64-v3-zen", "x86-64-v3-vnni", "x86-64-v4-zen4":
+            _, levels, own = self.compile_and_list(rows_by_weight(1, 512, 1024), f"--cpu={level}")
+            self.assertEqual(levels, [level])
+            self.assertEqual(set().union(*own.values()), {level})
+
+    def test_bytes(self):
+        """Products of bytes are the only kernel that VNNI is for; f32 has no other code with bytes' and bf16's instructions."""
+        library, levels, own = self.compile_and_list(bytes_by_weight(40, 512, 96))
+        self.assertEqual(levels, ["x86-64-v3", "x86-64-v3-vnni", "x86-64-v4", "x86-64-v4-vnni-bf16", "x86-64-v4-amx"])
+        for nodes, files in own.items():
+            self.assertEqual("x86-64-v3-vnni" in files, "product" in nodes, nodes)
+            self.assertEqual("x86-64-v4-vnni-bf16" in files, "product" in nodes, nodes)
+        self.agree(library, x=RNG.integers(0, 255, (40, 512), np.uint8))
