@@ -9,7 +9,6 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Host.h"
 
 #include <chrono>
 #include <cstring>
@@ -200,21 +199,11 @@ void CompiledKernel::run(const std::vector<void *> &buffers, const std::vector<i
 }
 
 std::vector<const cpu::CpuLevel *> test::runnableLevels() {
-  auto features = llvm::sys::getHostCPUFeatures();
-  auto has = [&](llvm::StringRef name) { return features.lookup(name); };
   std::vector<const cpu::CpuLevel *> levels;
-  for (const cpu::CpuLevel &level : cpu::getCpuLevels()) {
-    bool isX86 = level.triple.starts_with("x86_64");
-    bool runs = isX86 ? (level.vectorBits <= 128 || (level.vectorBits == 256 && has("avx2") && has("fma")) ||
-                         (level.vectorBits == 512 && has("avx512f") && has("avx512bw") && has("avx512vl") &&
-                          has("avx512dq") && (!level.hasByteDot || (has("avx512vnni") && has("avx512bf16")))))
-                      : llvm::Triple(llvm::sys::getProcessTriple()).isAArch64();
-#if !defined(__x86_64__)
-    runs = runs && !isX86;
-#endif
-    if (runs && (!level.hasMatrixRegisters || cpu::isOfHost(level)))
+  for (const cpu::CpuLevel &level : cpu::getCpuLevels())
+    // Strassen's sums are right on all processors, if not fast.
+    if (cpu::isOfHost(level) || (level.addsBesideProducts && cpu::isOfHost(*cpu::findCpuLevel(level.base))))
       levels.push_back(&level);
-  }
   return levels;
 }
 
@@ -235,7 +224,7 @@ static const cpu::CpuLevel *getSplitLevel() {
 
 std::vector<const cpu::CpuLevel *> test::plannedLevels() {
   std::vector<const cpu::CpuLevel *> levels = runnableLevels();
-  if (!levels.empty() && levels.back()->name == "x86-64-v3")
+  if (!levels.empty() && levels.back()->vectorBits == 256)
     levels.push_back(getSplitLevel());
   return levels;
 }

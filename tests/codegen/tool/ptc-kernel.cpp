@@ -19,7 +19,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/TargetParser/Host.h"
 #include <chrono>
 #include <cmath>
 #include <random>
@@ -42,18 +41,6 @@ static llvm::ExitOnError check("ptc-kernel: ");
 
 static double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-static bool hostHas(const cpu::CpuLevel &level) {
-  if (llvm::StringRef(level.triple).starts_with("x86_64") != llvm::Triple(llvm::sys::getProcessTriple()).isX86())
-    return false;
-  auto features = llvm::sys::getHostCPUFeatures();
-  auto has = [&](const char *name) { return features.lookup(name); };
-  if (level.hasMatrixRegisters && !cpu::isOfHost(level))
-    return false;
-  if (level.vectorBits >= 512 && !(has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq")))
-    return false;
-  return (!level.hasFma || has("fma")) && (!level.hasByteDot || (has("avx512vnni") && has("avx512bf16")));
 }
 
 static SymbolValues toSymbols(DictionaryAttr dictionary) {
@@ -284,7 +271,7 @@ static bool checkKernel(loop::KernelOp kernel, const Settings &settings) {
   bool good = true;
   bool fails = kernel->hasAttr("test.fails");
   for (const cpu::CpuLevel &level : cpu::getCpuLevels()) {
-    if (!hostHas(level) || (!settings.level.empty() && settings.level != level.name))
+    if (!cpu::isOfHost(level) || (!settings.level.empty() && settings.level != level.name))
       continue;
     Compiled code = compile(kernel, level);
     for (auto [index, values] : llvm::enumerate(symbolSets(kernel))) {
@@ -305,7 +292,7 @@ static bool checkKernel(loop::KernelOp kernel, const Settings &settings) {
 
 static void timeKernel(loop::KernelOp kernel, const Settings &settings) {
   for (const cpu::CpuLevel &level : cpu::getCpuLevels()) {
-    if (!hostHas(level) || (!settings.level.empty() && settings.level != level.name))
+    if (!cpu::isOfHost(level) || (!settings.level.empty() && settings.level != level.name))
       continue;
     Compiled code = compile(kernel, level);
     SymbolValues values = symbolSets(kernel).back();
