@@ -73,15 +73,21 @@ static bool hasNarrowElements(loop::KernelOp kernel) {
   return result.wasInterrupted();
 }
 
+/// Whether a level beside the usual ones has what for.
+static bool isWanted(const CpuLevel &level, const LevelWants &wants) {
+  if (level.followsStreams)
+    return wants.streams;
+  if (level.addsBesideProducts)
+    return wants.strassen;
+  bool ofBytes = level.hasByteDot && (wants.byteDots || (wants.fixedPoint && !level.hasMatrixRegisters));
+  return ofBytes || (level.hasBf16Dot && wants.bf16Dots);
+}
+
 /// Whether what the level adds to its base is anything to the kernel.
 static bool differsFromBase(const CpuLevel &level, loop::KernelOp kernel) {
-  const CpuLevel &base = *findCpuLevel(level.base);
-  LevelWants wants = findWants(kernel);
-  return (level.followsStreams && !base.followsStreams && wants.streams) ||
-         (level.addsBesideProducts && !base.addsBesideProducts && wants.strassen) ||
-         (level.hasByteDot && !base.hasByteDot && (wants.byteDots || wants.fixedPoint)) ||
-         (level.hasBf16Dot && !base.hasBf16Dot && hasNarrowElements(kernel)) || // their moves and conversions, too
-         kernel->hasAttr(loop::tunedAttr);                                      // numbers of one level
+  bool addsNarrow = level.hasBf16Dot && !findCpuLevel(level.base)->hasBf16Dot; // moves and conversions of such, too
+  return isWanted(level, findWants(kernel)) || (addsNarrow && hasNarrowElements(kernel)) ||
+         kernel->hasAttr(loop::tunedAttr); // numbers of one level
 }
 
 /// Whether elementary functions, which are polynomials of many constants, stand behind a register tile.
@@ -151,12 +157,7 @@ public:
     LevelWants wants = findWants(kernel);
     llvm::SmallVector<llvm::StringRef> found;
     for (const CpuLevel &row : getCpuLevels())
-      if (row.triple == usualTriple && (row.followsStreams       ? wants.streams
-                                        : row.addsBesideProducts ? wants.strassen
-                                        : row.hasMatrixRegisters ? wants.byteDots || wants.bf16Dots
-                                        : row.hasByteDot         ? wants.byteDots || wants.fixedPoint ||
-                                                               (row.hasBf16Dot && wants.bf16Dots)
-                                                                 : false))
+      if (row.triple == usualTriple && isWanted(row, wants))
         found.push_back(row.name);
     return found;
   }
