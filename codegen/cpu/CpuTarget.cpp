@@ -33,7 +33,7 @@ static bool readsStreams(loop::ContractionOp op) {
   ContractionForm form = describeContraction(op);
   if (loop::WinogradTile tile = loop::getWinogradTile(op))
     form = analyzeWinograd(std::move(form), tile, loop::getWinogradDilations(op)).product;
-  return form.rhs.streams && form.m.asConstant().value_or(0) <= tallestTile;
+  return form.rhs.streams && form.rowUnit() <= tallestTile;
 }
 
 static LevelWants findWants(loop::KernelOp kernel) {

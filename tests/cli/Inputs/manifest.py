@@ -11,7 +11,8 @@ for value in [manifest, *manifest["kernels"], *manifest["functions"]]:
     assert canonical(value), "keys are sorted"
 
 assert manifest["abi"] == 1 and manifest["name"] == "net" and manifest["compiler"].startswith("ptc ")
-assert manifest["target"] == "cpu" and manifest["levels"] == ["x86-64-v3", "x86-64-v4"]
+levels = ["x86-64-v3", "x86-64-v3-zen", "x86-64-v4"]  # one row, or a few, may meet a weight of 2 MB
+assert manifest["target"] == "cpu" and manifest["levels"] == levels
 assert any(flag.endswith("=1") for flag in manifest["flags"]) and "--dim=batch=1..16:4" in manifest["flags"]
 assert not any("aside" in flag or "-o" == flag for flag in manifest["flags"]), "files are no property of the code"
 assert manifest["file_bytes"] == path.with_suffix(".so").stat().st_size
@@ -29,7 +30,7 @@ assert kernel["kind"] == "contraction" and kernel["nodes"] == ["fc"] and kernel[
 assert kernel["flops"] == {"at_hint": 4 * 2 * 512 * 1024, "expression": "1048576*batch"}, kernel["flops"]
 assert kernel["bytes_written"]["at_hint"] == 4 * 4 * 1024
 assert kernel["argument_bytes"] == {"at_hint": 4 * 4 * (512 + 1024), "expression": "6144*batch"}, kernel["argument_bytes"]
-assert set(kernel["code_bytes"]) == {"x86-64-v3", "x86-64-v4"} and min(kernel["code_bytes"].values()) > 0
+assert list(kernel["code_bytes"]) == levels and min(kernel["code_bytes"].values()) > 0
 
 (memory,) = manifest["memory"]
 assert memory["peak"]["at_hint"] >= memory["lower_bound"]["at_hint"]
