@@ -41,12 +41,17 @@ struct BenchOptions {
   bool json = false, perKernel = false;
 };
 
+/// A library's runs. Another library may have other levels, and other threads where it has none.
+struct Runs {
+  unsigned threads = 0;
+  std::string level;
+  std::vector<double> times; // sorted seconds
+};
+
 struct Row {
   std::string dims; // of all symbols, named or not
-  unsigned threads;
-  std::string level;
-  std::vector<double> times, otherTimes; // sorted seconds
-  std::optional<gate::Interval> ratio;   // library / other
+  Runs subject, other;
+  std::optional<gate::Interval> ratio; // subject / other
   std::vector<KernelTime> kernels;
   MachinePeaks peaks; // of as many threads, if kernels were timed
 };
@@ -86,6 +91,11 @@ static Error warnIfOtherInputs(Session &session, const ModelLibrary &library, co
   return Error::success();
 }
 
+static Runs runsOf(const ModelLibrary &library, const TimedModel &prepared) {
+  const ptc_model *model = prepared.getInstance().getModel();
+  return {.threads = library.table().threads(model), .level = library.table().cpu_level(model)};
+}
+
 static Error measure(TimedModel &subject, TimedModel *other, double minTime, Row &row) {
   std::vector<double> ratios;
   auto end = Clock::now() + std::chrono::duration<double>(minTime);
@@ -102,14 +112,14 @@ static Error measure(TimedModel &subject, TimedModel *other, double minTime, Row
     }
     if (i < warmUps)
       continue;
-    row.times.push_back(time[0]);
+    row.subject.times.push_back(time[0]);
     if (!other)
       continue;
-    row.otherTimes.push_back(time[1]);
+    row.other.times.push_back(time[1]);
     ratios.push_back(time[0] / time[1]);
   }
-  llvm::sort(row.times);
-  llvm::sort(row.otherTimes);
+  llvm::sort(row.subject.times);
+  llvm::sort(row.other.times);
   if (other)
     row.ratio = gate::medianWithInterval(std::move(ratios), gate::reach95);
   return Error::success();
@@ -170,28 +180,29 @@ static Expected<ProfiledTurns> profileTurns(TimedModel &subject, Profile &profil
 static Error profileRow(Session &session, const ModelLibrary &library, const BenchOptions &options,
                         const SymbolDims &dims, Row &row, std::vector<ProfiledRuns> &traces) {
   Profile profile;
-  TimedModelOptions how = modelOptions(options, dims, row.threads);
+  TimedModelOptions how = modelOptions(options, dims, row.subject.threads);
   how.instance.profile = profile.get();
   Expected<TimedModel> subject = TimedModel::prepare(library, how);
   if (!subject)
     return subject.takeError();
   std::optional<MemoryReading> memory;
   if (options.perKernel) {
-    row.peaks = peaksOf(session, subject->getInstance(), row.threads);
+    row.peaks = peaksOf(session, subject->getInstance(), row.subject.threads);
     if (!subject->getInstance().getDevice())
-      memory.emplace(row.threads);
+      memory.emplace(row.subject.threads);
   }
   Expected<ProfiledTurns> turns = profileTurns(*subject, profile, options.minTime / 4, memory ? &*memory : nullptr);
   memory.reset();
   if (!turns)
     return turns.takeError();
   ArrayRef<ptc_span> spans = profile.getSpans();
-  traces.push_back(
-      {(library.path() + " " + row.dims + " threads=" + Twine(row.threads)).str(), spans.drop_front(turns->lastRun)});
+  traces.push_back({(library.path() + " " + row.dims + " threads=" + Twine(row.subject.threads)).str(),
+                    spans.drop_front(turns->lastRun)});
   if (!options.perKernel)
     return Error::success();
   row.kernels = timeKernels(spans);
-  row.peaks.merge(peaksOf(session, subject->getInstance(), row.threads)); // the machine may have been busier before
+  row.peaks.merge(
+      peaksOf(session, subject->getInstance(), row.subject.threads)); // the machine may have been busier before
   if (turns->memoryBandwidth && !row.peaks.bandwidths.empty())
     row.peaks.bandwidths.back().bytesPerSecond = *turns->memoryBandwidth;
   if (Error error = addRates(row.kernels, library.path(), subject->getDims(), row.peaks))
@@ -227,17 +238,19 @@ static std::string formatPercent(double percent) {
   return StringRef(text).rtrim('0').rtrim('.').str();
 }
 
+static json::Object toJson(const Runs &runs, ArrayRef<double> percentiles) {
+  json::Object object{{"threads", runs.threads},
+                      {"cpu_level", runs.level},
+                      {"min_us", runs.times.front() * 1e6},
+                      {"samples", static_cast<int64_t>(runs.times.size())}};
+  for (double p : percentiles)
+    object["p" + formatPercent(p) + "_us"] = percentile(runs.times, p) * 1e6;
+  return object;
+}
+
 static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
-  auto timesOf = [&](ArrayRef<double> sorted) {
-    json::Object object{{"min_us", sorted.front() * 1e6}, {"samples", static_cast<int64_t>(sorted.size())}};
-    for (double p : percentiles)
-      object["p" + formatPercent(p) + "_us"] = percentile(sorted, p) * 1e6;
-    return object;
-  };
-  json::Object object = timesOf(row.times);
+  json::Object object = toJson(row.subject, percentiles);
   object["dims"] = row.dims;
-  object["threads"] = row.threads;
-  object["cpu_level"] = row.level;
   if (!row.kernels.empty()) {
     object["kernels"] = kernelTimesToJson(row.kernels);
     object["peaks"] = peaksToJson(row.peaks);
@@ -245,7 +258,7 @@ static json::Object toJson(const Row &row, ArrayRef<double> percentiles) {
   if (std::optional<double> share = shareOfBound(row.kernels))
     object["bound_share"] = *share;
   if (row.ratio) {
-    object["other"] = timesOf(row.otherTimes);
+    object["other"] = toJson(row.other, percentiles);
     object["ratio"] = json::Object{{"median", row.ratio->median}, {"low", row.ratio->low}, {"high", row.ratio->high}};
   }
   return object;
@@ -255,23 +268,23 @@ static void printTable(raw_ostream &os, ArrayRef<Row> rows, ArrayRef<double> per
   size_t width = 4, levelWidth = 12;
   for (const Row &row : rows) {
     width = std::max(width, row.dims.size());
-    levelWidth = std::max(levelWidth, row.level.size());
+    levelWidth = std::max({levelWidth, row.subject.level.size(), row.other.level.size()});
   }
   os << left_justify("dims", width) << "  threads  " << left_justify("level", levelWidth) << "      runs     min us";
   for (double p : percentiles)
     os << right_justify("p" + formatPercent(p) + " us", 11);
   os << '\n';
-  auto print = [&](StringRef name, const Row &row, ArrayRef<double> times) {
-    os << left_justify(name, width) << format("  %7u  ", row.threads) << left_justify(row.level, levelWidth)
-       << format("%10zu", times.size()) << format(" %10.1f", times.front() * 1e6);
+  auto print = [&](StringRef name, const Runs &runs) {
+    os << left_justify(name, width) << format("  %7u  ", runs.threads) << left_justify(runs.level, levelWidth)
+       << format("%10zu", runs.times.size()) << format(" %10.1f", runs.times.front() * 1e6);
     for (double p : percentiles)
-      os << format(" %10.1f", percentile(times, p) * 1e6);
+      os << format(" %10.1f", percentile(runs.times, p) * 1e6);
     os << '\n';
   };
   for (const Row &row : rows) {
-    print(row.dims, row, row.times);
+    print(row.dims, row.subject);
     if (row.ratio) {
-      print("other", row, row.otherTimes);
+      print("other", row.other);
       os << format("time / other's time: %.3f, between %.3f and %.3f (95 %%)\n", row.ratio->median, row.ratio->low,
                    row.ratio->high);
     }
@@ -345,10 +358,9 @@ static Error measureRow(Session &session, const ModelLibrary &library, const Mod
       return prepared.takeError();
     rival.emplace(std::move(*prepared));
   }
-  const ptc_model_table &table = library.table();
-  const ptc_model *model = subject->getInstance().getModel();
-  Row &row = rows.emplace_back(
-      Row{.dims = formatDims(subject->getDims()), .threads = table.threads(model), .level = table.cpu_level(model)});
+  Row &row = rows.emplace_back(Row{.dims = formatDims(subject->getDims()), .subject = runsOf(library, *subject)});
+  if (rival)
+    row.other = runsOf(*other, *rival);
   if (Error error = measure(*subject, rival ? &*rival : nullptr, options.minTime, row))
     return error;
   if (options.perKernel || !options.profile.empty())

@@ -54,7 +54,8 @@ Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &r
   std::vector<size_t> owners(all); // whose code is at each place
   for (size_t i = 0; i < all; ++i)
     owners[i] = i - i % levels + findCodeLevel(request, i / levels, i % levels);
-  size_t total = size_t(llvm::count_if(llvm::enumerate(owners), [](auto place) { return place.index() == place.value(); }));
+  size_t total =
+      size_t(llvm::count_if(llvm::enumerate(owners), [](auto place) { return place.index() == place.value(); }));
   std::vector<std::optional<Expected<codegen::KernelCode>>> slots(all);
   std::atomic<size_t> done = 0;
   ThreadPoolTaskGroup group(pool);

@@ -24,8 +24,8 @@ struct KernelRequest {
 };
 
 /// Kernel by kernel, in the order of the request, each for all levels: the order does not depend on the pool. Code that
-/// is a lower level's, too, is made for that one alone. A crash while one kernel is compiled becomes an error that names it. `failed` gets the index of the kernel that an error is
-/// about.
+/// is a lower level's, too, is made for that one alone. A crash while one kernel is compiled becomes an error that
+/// names it. `failed` gets the index of the kernel that an error is about.
 llvm::Expected<std::vector<codegen::KernelCode>> compileKernels(const KernelRequest &request,
                                                                 llvm::ThreadPoolInterface &pool, size_t &failed);
 

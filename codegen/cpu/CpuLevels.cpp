@@ -15,13 +15,13 @@ using namespace ptc::cpu;
 static constexpr llvm::StringLiteral x86Triple = "x86_64-unknown-linux-gnu";
 
 // The psABI's micro-architecture levels, and beside them what these do not promise. v4 forces 512-bit vectors: LLVM's
-// default prefers 256 where old processors lowered their clock. VNNI, dot products of bytes, came with 256 bits alone to
-// Intel's clients (from 2021 on), and with 512 bits and those of bf16 to servers; above these are the matrix registers
-// of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are half as fast as f32's
-// products. SSE4A tells AMD's processors from others: those of 256 bits (up to Zen 3) follow streams by themselves,
-// those of 512 (from Zen 4 on) have units for additions beside those for multiply-adds. Of Arm's extensions, dot
-// products of signed bytes came in 2017 (Cortex-A76, Neoverse N1), mixed ones and those of bf16 with Armv8.6 (Neoverse
-// V1 and N2).
+// default prefers 256 where old processors lowered their clock. VNNI, dot products of bytes, came with 256 bits alone
+// to Intel's clients (from 2021 on), and with 512 bits and those of bf16 to servers; above these are the matrix
+// registers of Intel's servers from 2023 on (Sapphire Rapids), where bf16 dot products of vectors are half as fast as
+// f32's products. SSE4A tells AMD's processors from others: those of 256 bits (up to Zen 3) follow streams by
+// themselves, those of 512 (from Zen 4 on) have units for additions beside those for multiply-adds. Of Arm's
+// extensions, dot products of signed bytes came in 2017 (Cortex-A76, Neoverse N1), mixed ones and those of bf16 with
+// Armv8.6 (Neoverse V1 and N2).
 static constexpr CpuLevel levels[] = {
     {.name = "x86-64-v2",
      .triple = x86Triple,

@@ -22,8 +22,8 @@ namespace ptc::host {
 enum class Threading { Pool, OpenMP, None };
 
 struct Level {
-  std::string name;      // "x86-64-v3"
-  uint64_t features = 0; // object::runtimeFeatures
+  std::string name;                         // "x86-64-v3"
+  uint64_t features = 0;                    // object::runtimeFeatures
   llvm::StringMap<std::string> shared = {}; // kernels that have another level's function: that level's name
   /// The level whose function the kernel has at this one.
   llvm::StringRef codeLevel(llvm::StringRef kernel) const {
