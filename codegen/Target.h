@@ -124,15 +124,17 @@ public:
   virtual llvm::Expected<Level> describeLevel(llvm::StringRef name) const = 0;
   /// The best level that this machine runs; nothing if it runs none.
   virtual std::optional<llvm::StringRef> findHostLevel() const { return std::nullopt; }
+  /// Whether this machine runs the level.
+  virtual bool runsHere(llvm::StringRef level) const { return false; }
 
   /// Loads every dialect that generateKernel creates ops of. Call it before kernels are planned or generated.
   virtual void loadDialects(mlir::MLIRContext &context) const = 0;
   /// What keeps the target from making code of the kernel, for people ("contractions"); nothing: it can.
   virtual std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const { return std::nullopt; }
-  /// Levels that have instructions for what the kernel computes, which the usual ones lack; none: those will do.
+  /// Levels whose code for what the kernel computes is better than that of the usual ones; none: those will do.
   virtual llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const { return {}; }
-  /// The level among `levels` whose code the kernel has at `level`: that itself, or one below it whose code is no
-  /// different.
+  /// The level among `levels` whose code the kernel has at `level`, which is one of them: that itself, or one in front of
+  /// it, of whose code the level's own would differ in nothing that counts. `levels` are from low to high.
   virtual llvm::StringRef findCodeLevel(loop::KernelOp kernel, llvm::StringRef level,
                                         llvm::ArrayRef<Level> levels) const {
     return level;

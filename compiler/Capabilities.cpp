@@ -4,7 +4,6 @@
 #include "compiler/artifact/Link.h"
 #include "compiler/artifact/RuntimeObject.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/Triple.h"
 #include <algorithm>
 
@@ -16,13 +15,9 @@ std::vector<std::string> elementTypesOnHost(llvm::StringRef target) {
   return isDevice ? std::vector<std::string>{"string"} : std::vector<std::string>();
 }
 
-/// Levels run here up to the best one, if they are of this machine's kind of processor.
 static SupportedTarget describe(const codegen::Target &target) {
   const TargetInfo &info = target.getInfo();
   SupportedTarget row{.name = info.name, .levelFlag = info.levelFlag, .levels = {}, .outputs = info.outputs};
-  std::optional<llvm::StringRef> best = target.findHostLevel();
-  llvm::Triple host(llvm::sys::getProcessTriple());
-  bool isAboveBest = !best;
   for (llvm::StringRef name : info.levels) {
     llvm::Expected<codegen::Level> level = target.describeLevel(name);
     if (!level) {
@@ -32,10 +27,9 @@ static SupportedTarget describe(const codegen::Target &target) {
     llvm::Triple triple(level->triple);
     bool isLinked = llvm::is_contained(info.outputs, "so") && artifact::runtimeObject(artifact::runtimeTriple(triple));
     std::optional<bool> runsHere;
-    if (!info.runsOnDevice && (isLinked || best))
-      runsHere = !isAboveBest && triple.getArch() == host.getArch();
+    if (!info.runsOnDevice && (isLinked || target.findHostLevel()))
+      runsHere = target.runsHere(name);
     row.levels.push_back({level->name, level->triple, isLinked, runsHere});
-    isAboveBest |= best == name;
   }
   return row;
 }

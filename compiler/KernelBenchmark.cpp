@@ -12,6 +12,7 @@
 // indices, are 0.
 #include "compiler/KernelBenchmark.h"
 #include "runtime/include/ptc/descriptor.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
@@ -178,26 +179,50 @@ char kindOf(mlir::Type type) {
   return type.getIntOrFloatBitWidth() <= 8 ? 'c' : 'i';
 }
 
-/// What __builtin_cpu_supports of GCC and clang calls a level's features.
+/// How C asks for a feature of a level: by words of __builtin_cpu_supports of GCC and clang, or by a test.
+struct FeatureRow {
+  uint64_t feature;
+  StringLiteral words, test = "";
+};
+
+constexpr FeatureRow featureRows[] = {
+    {PTC_RT_X86_V2, "sse4.2 popcnt"},
+    {PTC_RT_X86_V3, "avx2 fma bmi bmi2"},
+    {PTC_RT_X86_V4, "avx512f avx512bw avx512cd avx512dq avx512vl"},
+    {PTC_RT_X86_AVX512_VNNI, "avx512vnni"},
+    {PTC_RT_X86_AVX512_BF16, "avx512bf16"},
+    {PTC_RT_X86_AVX512_VBMI, "avx512vbmi"},
+    {PTC_RT_X86_SSE4A, "sse4a"},
+    // Compilers of 2022 know no words for these.
+    {PTC_RT_X86_AVX_VNNI, "", "leaf7(1, 0, 4)"},
+    {PTC_RT_X86_AMX_INT8, "", "leaf7(0, 3, 25)"},
+    {PTC_RT_X86_AMX_BF16, "", "leaf7(0, 3, 22)"},
+    {PTC_RT_X86_AMX_TILE, "", "leaf7(0, 3, 24) && syscall(SYS_arch_prctl, 0x1023, 18) == 0 /* may use it */"},
+};
+
+constexpr StringLiteral leaf7 = R"(
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int leaf7(unsigned subleaf, int word, int bit) {
+  unsigned words[4] = {0, 0, 0, 0};
+  return __get_cpuid_count(7, subleaf, words, words + 1, words + 2, words + 3) && (words[word] >> bit & 1);
+}
+)";
+
 std::string featureTest(uint64_t features) {
-  static constexpr std::pair<uint64_t, StringLiteral> names[] = {
-      {PTC_RT_X86_V2, "sse4.2 popcnt"},
-      {PTC_RT_X86_V3, "avx2 fma bmi bmi2"},
-      {PTC_RT_X86_V4, "avx512f avx512bw avx512cd avx512dq avx512vl"},
-      {PTC_RT_X86_AVX512_VNNI, "avx512vnni"},
-      {PTC_RT_X86_AVX512_BF16, "avx512bf16"},
-      {PTC_RT_X86_AVX512_VBMI, "avx512vbmi"},
-      {PTC_RT_X86_SSE4A, "sse4a"},
-  };
-  std::string test;
-  for (const auto &[bit, list] : names) {
+  std::vector<std::string> tests;
+  for (const FeatureRow &row : featureRows) {
+    if (!(features & row.feature))
+      continue;
     SmallVector<StringRef> words;
-    if (features & bit)
-      list.split(words, ' ');
+    row.words.split(words, ' ', -1, /*KeepEmpty=*/false);
     for (StringRef word : words)
-      test += (test.empty() ? "" : " && ") + ("__builtin_cpu_supports(\"" + word + "\")").str();
+      tests.push_back(("__builtin_cpu_supports(\"" + word + "\")").str());
+    if (!row.test.empty())
+      tests.push_back(row.test.str());
   }
-  return test.empty() ? "1" : test;
+  return tests.empty() ? "1" : llvm::join(tests, " && ");
 }
 
 void writeLevels(raw_ostream &os, StringRef kernel, ArrayRef<host::Level> levels) {
@@ -215,7 +240,10 @@ void writeLevels(raw_ostream &os, StringRef kernel, ArrayRef<host::Level> levels
      << "static const char *const level_names[] = {";
   for (const host::Level &level : levels)
     os << '"' << level.name << "\", ";
-  os << "NULL};\n\nstatic int has_level(int level) {\n  switch (level) {\n";
+  os << "NULL};\n";
+  if (llvm::any_of(levels, [](const host::Level &level) { return StringRef(featureTest(level.features)).contains("leaf7"); }))
+    os << leaf7;
+  os << "\nstatic int has_level(int level) {\n  switch (level) {\n";
   for (auto [index, level] : llvm::enumerate(levels))
     os << "  case " << index << ":\n    return " << featureTest(level.features) << ";\n";
   os << "  }\n  return 0;\n}\n";

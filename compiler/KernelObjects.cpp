@@ -36,8 +36,10 @@ static Error addToFront(const Twine &where, Error error) {
 /// Which of the levels has the code that a kernel runs at this one.
 static size_t findCodeLevel(const KernelRequest &request, size_t kernel, size_t level) {
   StringRef name = request.target.findCodeLevel(request.kernels[kernel], request.levels[level].name, request.levels);
-  return size_t(llvm::find_if(request.levels, [&](const codegen::Level &row) { return row.name == name; }) -
-                request.levels.begin());
+  auto found = llvm::find_if(request.levels, [&](const codegen::Level &row) { return row.name == name; });
+  size_t index = size_t(found - request.levels.begin());
+  assert(index <= level && "code is the level's own, or that of one in front of it");
+  return index;
 }
 
 static codegen::KernelCode shareCode(const codegen::KernelCode &code, StringRef level) {

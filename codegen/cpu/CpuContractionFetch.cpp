@@ -38,13 +38,14 @@ ContractionEmission::Fetching ContractionEmission::chooseFetching(const Contract
   if (isLone && !e.isStage && rowsOfB && columnsOfB) {
     int64_t columnBytes = *rowsOfB * loop::getElementBytes(elementOfB()) / f.group;
     bool streams = *columnsOfB * columnBytes >= leastStreamed;
+    bool isFollowed = e.level.followsStreams && f.rhs.streams;
     // Where a few rows' multiply-adds take as long as memory, those of one line wait for the next, unless the processor
-    // reads on by itself.
-    fetching.nextColumns = streams && !f.bits && !e.level.followsStreams &&
+    // reads on by itself; what converts elements as well has time to fetch.
+    fetching.nextColumns = streams && !f.bits && !(isFollowed && elementOfB() == f.accumulator) &&
                            height * panelWidth / lanes >= fewestFetching &&
                            width * panelWidth * columnBytes <= mostFetched;
     if (streams && !fetching.nextColumns)
-      fetching.ahead = f.bits ? streamAhead : aheadOfStreams(e.level, height, width);
+      fetching.ahead = f.bits ? streamAhead : aheadOfStreams(e.level, isFollowed, height, width);
   }
   bool isOnly = f.batch.isConstant(1) && i.asConstant(panels).value_or(-1) == width;
   fetching.nextColumns &= !isOnly && loop::getTuned(f.op, tuned::prefetch, e.level.name).value_or(1);

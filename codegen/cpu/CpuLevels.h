@@ -1,6 +1,6 @@
 //===- CpuLevels.h - the CPU levels that code is generated for --*- C++ -*-===//
 //
-// A library holds every kernel once per level; the best level that the processor has is chosen when a model is
+// A library holds a kernel once for each level that has code of its own for it; the best level that the processor has is chosen when a model is
 // created. A level is a row of a table: nothing else in the compiler asks for the name of an instruction set.
 //
 //===----------------------------------------------------------------------===//
@@ -18,7 +18,7 @@ struct CpuLevel {
   llvm::StringRef triple;    // "x86_64-unknown-linux-gnu"
   llvm::StringRef cpu;       // LLVM's -mcpu; instructions
   llvm::StringRef tuneCpu;   // LLVM's -mtune; scheduling only
-  llvm::StringRef features;  // LLVM's -mattr, on top of cpu
+  llvm::StringRef features;  // LLVM's -mattr, on top of cpu; sse4a, the last, only tells processors from each other
   int64_t vectorBits;        // native vector register
   int64_t vectorRegisters;   // architectural vector registers
   int64_t maskedElementBits; // smallest element that masked loads and stores take natively; 0: none

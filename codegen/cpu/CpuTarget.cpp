@@ -73,8 +73,8 @@ static bool hasNarrowElements(loop::KernelOp kernel) {
   return result.wasInterrupted();
 }
 
-/// Whether a level beside the usual ones has what for.
-static bool isWanted(const CpuLevel &level, const LevelWants &wants) {
+/// Whether a level beside the usual ones has something for what is wanted.
+static bool suits(const CpuLevel &level, const LevelWants &wants) {
   if (level.followsStreams)
     return wants.streams;
   if (level.addsBesideProducts)
@@ -83,11 +83,13 @@ static bool isWanted(const CpuLevel &level, const LevelWants &wants) {
   return ofBytes || (level.hasBf16Dot && wants.bf16Dots);
 }
 
-/// Whether what the level adds to its base is anything to the kernel.
+/// Whether what the level adds to its base is anything to the kernel, or one of them alone was tuned.
 static bool differsFromBase(const CpuLevel &level, loop::KernelOp kernel) {
   bool addsNarrow = level.hasBf16Dot && !findCpuLevel(level.base)->hasBf16Dot; // moves and conversions of such, too
-  return isWanted(level, findWants(kernel)) || (addsNarrow && hasNarrowElements(kernel)) ||
-         kernel->hasAttr(loop::tunedAttr); // numbers of one level
+  auto tuned = kernel->getAttrOfType<mlir::DictionaryAttr>(loop::tunedAttr);
+  auto measured = tuned ? tuned.getAs<mlir::StringAttr>(loop::tunedLevelAttr) : mlir::StringAttr();
+  bool isTuned = measured && (measured == level.name || measured == level.base);
+  return isTuned || suits(level, findWants(kernel)) || (addsNarrow && hasNarrowElements(kernel));
 }
 
 /// Whether elementary functions, which are polynomials of many constants, stand behind a register tile.
@@ -148,6 +150,8 @@ public:
     return level ? std::optional<llvm::StringRef>(level->name) : std::nullopt;
   }
 
+  bool runsHere(llvm::StringRef level) const override { return isOfHost(*findCpuLevel(level)); }
+
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
   /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
   /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which takes 1.01
@@ -157,7 +161,7 @@ public:
     LevelWants wants = findWants(kernel);
     llvm::SmallVector<llvm::StringRef> found;
     for (const CpuLevel &row : getCpuLevels())
-      if (row.triple == usualTriple && isWanted(row, wants))
+      if (row.triple == usualTriple && suits(row, wants))
         found.push_back(row.name);
     return found;
   }

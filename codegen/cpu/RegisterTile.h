@@ -108,7 +108,8 @@ struct TileUse {
 inline constexpr int64_t streamAhead = 2048;
 
 /// The same of wider elements, of which a tile of so many rows reads so many panels at once (RegisterTileChoice.cpp).
-int64_t aheadOfStreams(const CpuLevel &level, int64_t rows, int64_t panels);
+/// `isFollowed`: by a processor that reads on by itself.
+int64_t aheadOfStreams(const CpuLevel &level, bool isFollowed, int64_t rows, int64_t panels);
 
 /// What is added to each vector of B, or subtracted from it: what lies so many elements behind it. Null: nothing.
 struct TileAddend {

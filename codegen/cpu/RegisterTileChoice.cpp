@@ -54,9 +54,9 @@ static int64_t roomOf(const CpuLevel &level) { return level.vectorRegisters - (l
 /// One or two streams are fetched 2 KB ahead: half as far hides less, twice as far comes too early. Three and more, of
 /// lines that are a 512-bit vector each, have more underway, and half as far is best. A processor that reads on by
 /// itself is disturbed by what comes further behind (1.3 times as long): there four lines for each row are best.
-int64_t cpu::aheadOfStreams(const CpuLevel &level, int64_t rows, int64_t panels) {
+int64_t cpu::aheadOfStreams(const CpuLevel &level, bool isFollowed, int64_t rows, int64_t panels) {
   constexpr int64_t ofRow = 256;
-  if (level.followsStreams)
+  if (isFollowed)
     return std::min(rows * ofRow, streamAhead / 2);
   return level.vectorBits == 512 && panels >= 3 ? streamAhead / 2 : streamAhead;
 }

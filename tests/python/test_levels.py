@@ -24,6 +24,24 @@ def rows_by_weight(rows, terms, columns):
     return model(nodes, [value("x", [rows, terms])], [value("y", [rows, columns])], {"w": normal(terms, columns)})
 
 
+def row_by_bytes(terms, columns):
+    """Of a row of floats; the weight's columns have scales of their own, so that they stay bytes."""
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "scale"], ["b"], axis=1),
+        helper.make_node("MatMul", ["x", "b"], ["y"], "product"),
+    ]
+    weights = {"w": RNG.integers(-127, 127, (terms, columns), np.int8), "scale": np.abs(normal(columns)) + np.float32(0.01)}
+    return model(nodes, [value("x", [1, terms])], [value("y", [1, columns])], weights)
+
+
+def halves(rows, columns):
+    nodes = [
+        helper.make_node("Cast", ["x"], ["half"], to=TensorProto.FLOAT16),
+        helper.make_node("Softmax", ["half"], ["y"], "softmax"),
+    ]
+    return model(nodes, [value("x", [rows, columns])], [value("y", [rows, columns], TensorProto.FLOAT16)])
+
+
 def bytes_by_weight(rows, terms, columns):
     nodes = [
         helper.make_node("DequantizeLinear", ["x", "scale", "x_zero"], ["a"]),
@@ -75,6 +93,34 @@ class Levels(ModelTest):
         for rows, terms, columns in (40, 512, 1024), (1, 64, 64):
             levels = self.compile_and_list(rows_by_weight(rows, terms, columns))[1]
             self.assertNotIn("x86-64-v3-zen", levels)
+        self.assertNotIn("x86-64-v3-zen", self.compile_and_list(row_by_bytes(512, 2048))[1])
+
+    def test_converted_streams(self):
+        """A weight that is converted on the way is fetched alike at both levels."""
+        texts = set()
+        for level in "x86-64-v3", "x86-64-v3-zen":
+            temps = self.folder / level
+            self.compile(row_by_bytes(512, 2048), "--save-temps", temps, f"--cpu={level}")
+            (file,) = temps.glob(f"kernels/*/{level}.s")
+            code = [line.split("#")[0].split() for line in file.read_text().replace(f".{level}", "").splitlines()]
+            texts.add("\n".join(" ".join(words) for words in code if words[:1] != [".file"]))
+        self.assertEqual(len(texts), 1)
+
+    def test_lists(self):
+        """In any order, and without the level between two; what is shared is the next lower one's."""
+        _, levels, own = self.compile_and_list(rows_by_weight(1, 512, 1024), "--cpu=x86-64-v4,x86-64-v3-zen,x86-64-v3")
+        self.assertEqual(levels, ["x86-64-v3", "x86-64-v3-zen", "x86-64-v4"])
+        self.assertEqual(sum("x86-64-v3-zen" in files for files in own.values()), 1)
+        _, levels, own = self.compile_and_list(rows_by_weight(128, 512, 1024), "--cpu=x86-64-v4-zen4,x86-64-v4")
+        self.assertEqual(levels, ["x86-64-v4", "x86-64-v4-zen4"])
+        for nodes, files in own.items():
+            self.assertEqual("x86-64-v4-zen4" in files, "product" in nodes, nodes)
+
+    def test_narrow_elements(self):
+        """Instructions for elements of less than 32 bits come with those for bf16."""
+        _, _, own = self.compile_and_list(halves(40, 96), "--cpu=x86-64-v3,x86-64-v3-vnni,x86-64-v4,x86-64-v4-vnni-bf16")
+        for files in own.values():
+            self.assertEqual(files, {"x86-64-v3", "x86-64-v4", "x86-64-v4-vnni-bf16"})
 
     def test_alone(self):
         """Where the library has no code of the level below, all kernels are the level's own."""

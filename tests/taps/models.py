@@ -153,3 +153,16 @@ def narrow():
                "axes": np.array([1]), "steps": np.array([-1]), "rows": np.array([2, 0, 0, 1])}
     outputs = [_value("square", ["n", 6], TensorProto.FLOAT16), _value("total", [], TensorProto.INT32)]
     return _model(nodes, [_value("x", ["n", 6])], outputs, weights)
+
+
+def quantized():
+    """A product of bytes by bytes, and a softmax of it."""
+    nodes = [
+        helper.make_node("DequantizeLinear", ["x", "scale", "middle"], ["a"], name="a"),
+        helper.make_node("DequantizeLinear", ["w", "scale", "zero"], ["b"], name="b"),
+        helper.make_node("MatMul", ["a", "b"], ["sum"], name="product"),
+        helper.make_node("Softmax", ["sum"], ["y"], name="softmax"),
+    ]
+    weights = {"w": np.random.default_rng(1).integers(-127, 127, (256, 96), np.int8), "scale": np.float32(0.01),
+               "middle": np.uint8(128), "zero": np.int8(0)}
+    return _model(nodes, [_value("x", [40, 256], TensorProto.UINT8)], [_value("y", [40, 96])], weights)

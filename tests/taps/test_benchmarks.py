@@ -50,6 +50,13 @@ class Benchmarks(unittest.TestCase):
             for kernel in self.kernels(model):
                 self.time(kernel, compiler)
 
+    def test_special_levels(self):
+        """All levels together, of which this processor takes one that it has; one without a file has a lower one's code."""
+        model = models.write(models.quantized(), self.folder / "model.onnx")
+        for compiler in COMPILERS:
+            for kernel in self.kernels(model):
+                self.time(kernel, compiler, sorted(file.name for file in kernel.glob("*.s")))
+
     def test_levels_threads_and_static_programs(self):
         model = models.write(models.layers(2), self.folder / "model.onnx")
         kernel = self.kernels(model, "--dim", "batch=1..4096:1000")[0]
