@@ -133,8 +133,8 @@ public:
   virtual std::optional<std::string> whyUnsupported(loop::KernelOp kernel) const { return std::nullopt; }
   /// Levels whose code for what the kernel computes is better than that of the usual ones; none: those will do.
   virtual llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const { return {}; }
-  /// The level among `levels` whose code the kernel has at `level`, which is one of them: that itself, or one in front of
-  /// it, of whose code the level's own would differ in nothing that counts. `levels` are from low to high.
+  /// The level among `levels` whose code the kernel has at `level`, which is one of them: that itself, or one in front
+  /// of it, of whose code the level's own would differ in nothing that counts. `levels` are from low to high.
   virtual llvm::StringRef findCodeLevel(loop::KernelOp kernel, llvm::StringRef level,
                                         llvm::ArrayRef<Level> levels) const {
     return level;

@@ -241,7 +241,8 @@ void writeLevels(raw_ostream &os, StringRef kernel, ArrayRef<host::Level> levels
   for (const host::Level &level : levels)
     os << '"' << level.name << "\", ";
   os << "NULL};\n";
-  if (llvm::any_of(levels, [](const host::Level &level) { return StringRef(featureTest(level.features)).contains("leaf7"); }))
+  if (llvm::any_of(levels,
+                   [](const host::Level &level) { return StringRef(featureTest(level.features)).contains("leaf7"); }))
     os << leaf7;
   os << "\nstatic int has_level(int level) {\n  switch (level) {\n";
   for (auto [index, level] : llvm::enumerate(levels))

@@ -16,7 +16,7 @@ constexpr unsigned timeTraceGranularity = 100;
 struct KernelRequest {
   const codegen::Target &target;
   llvm::ArrayRef<loop::KernelOp> kernels; // planned
-  llvm::ArrayRef<codegen::Level> levels; // from low to high
+  llvm::ArrayRef<codegen::Level> levels;  // from low to high
   codegen::CodeOptions options;
   llvm::ArrayRef<std::string> entries = {}; // each kernel's, in the place of that of the options; empty: none has one
   bool isTraced = false;                    // the caller has begun a time trace

@@ -429,7 +429,8 @@ void WinogradEmission::multiplyTile(const ContractionTask &task, Value position,
   Value flat = i.add(i.add(i.mul(position, panelsOfPosition()), i.mul(groupOf(task), c.panels)), panel);
   operands.panels = address(e.getPointer(p.rhs.buffer), i.mul(flat, operands.panelStride));
   if (c.isLoneRowTile(rows.height))
-    operands.fetchedAhead = aheadOfStreams(e.level, e.level.followsStreams && p.rhs.streams, rows.height, columns.panels);
+    operands.fetchedAhead =
+        aheadOfStreams(e.level, e.level.followsStreams && p.rhs.streams, rows.height, columns.panels);
   else
     c.fetchNextPanels(operands, task, rowTile, columns.panels, constant(0), channels,
                       {nextPanels(task, position, columns, panel), constant(0)});
