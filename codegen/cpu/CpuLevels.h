@@ -1,8 +1,7 @@
 //===- CpuLevels.h - the CPU levels that code is generated for --*- C++ -*-===//
 //
-// A library holds a kernel once for each level that has code of its own for it; the best level that the processor has
-// is chosen when a model is created. A level is a row of a table: nothing else in the compiler asks for the name of an
-// instruction set.
+// A library holds a kernel once for each level that has code of its own for it, and takes the best that the processor
+// has when a model is created. A level is a row of a table: nothing else asks for the name of an instruction set.
 //
 //===----------------------------------------------------------------------===//
 #ifndef PTC_CODEGEN_CPU_CPULEVELS_H
