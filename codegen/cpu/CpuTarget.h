@@ -6,7 +6,7 @@
 
 namespace ptc::cpu {
 
-/// Kernels as objects that a library holds once per level.
+/// Kernels as objects, which a library holds for each level whose code differs.
 const codegen::Target &getCpuTarget();
 
 } // namespace ptc::cpu
