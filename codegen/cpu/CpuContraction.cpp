@@ -384,13 +384,8 @@ void ContractionEmission::emitBlock(const ContractionTask &task, Value kLower, V
   if (matrix)
     return matrix->emitBlock(task, kLower, kUpper);
   auto emitRows = [&](const ColumnClass &columns, Value panel, TileKind kind) {
-    if (takesStrassen()) {
-      for (const RowClass &rows : rowClasses(task))
-        loop(rows.lower, rows.upper, 1, [&](Value tile) {
-          emitStrassenTile(task, {rows, columns, tile, firstRowOf(rows, tile), panel, kLower, kUpper});
-        });
-      return;
-    }
+    if (takesStrassen())
+      return emitStrassenTiles(task, columns, panel, kLower, kUpper);
     if (kind == TileKind::Bytes)
       bytes->copyColumns(task, columns, panel, kLower, kUpper);
     for (const RowClass &rows : rowClasses(task)) {
@@ -500,7 +495,7 @@ static std::optional<TileSplit> findTunedTile(const ContractionForm &form, const
 
 void ContractionEmission::chooseSplit(const TiledExtents &extents) {
   if (takesStrassen()) {
-    split = {.height = tallestTile, .width = 2 * loop::strassenColumns / panelWidth};
+    split = {.height = tallestTile, .width = panelsOfStrassen(e.level)};
     return;
   }
   if (outputs > 1) {
@@ -544,7 +539,7 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     size = i.select(isFew, extent, size);
     blocks = i.select(isFew, i.constant(1), blocks);
   }
-  if (takesStrassen()) { // sums are added up in memory: of fewer blocks less often
+  if (takesStrassen() && e.level.addsBesideProducts) { // sums are added up in memory: of fewer blocks less often
     size = i.mul(size, i.constant(2));
     blocks = i.floorDiv(i.add(blocks, i.constant(1)), i.constant(2), true);
   }

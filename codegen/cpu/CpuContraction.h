@@ -187,9 +187,11 @@ struct MatrixCopies {
 };
 
 /// Copies of a task's rows, and of sums of them, for Strassen's algorithm: offsets in bytes, elements from one row's
-/// half of the terms to the next's (CpuContractionStrassen.cpp). Null: products are plain.
+/// half of the terms to the next's (CpuContractionStrassen.cpp). Of levels that store sums of B, too: where these are,
+/// elements of one, and whether they are made. Null: products are plain.
 struct StrassenCopies {
   Expr at, flagsAt, pitch;
+  Expr columnsAt, columnsSize, hasColumnsAt;
 };
 
 struct ContractionForm : ContractionShape {
@@ -273,8 +275,9 @@ Expr wordsOfFixedPoint(const ContractionForm &form);
 
 /// Whether the weight's rows and columns permit Strassen's algorithm.
 bool permitsStrassen(const ContractionForm &form);
-/// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own.
+/// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own, of so many panels.
 bool takesStrassen(const ContractionForm &form, const CpuLevel &level);
+int64_t panelsOfStrassen(const CpuLevel &level);
 /// Whether the product is one that it computes, in whole tiles.
 bool suitsStrassen(const ContractionForm &form);
 /// Places the copies behind what `layout` has.

@@ -104,7 +104,7 @@ public:
   bool areConditionsSolvable();
   mlir::Value liesInside(const ContractionTask &task, int64_t height, mlir::Value row);
 
-  // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles have four panels then, row tiles halves.
+  // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles and row tiles have halves then.
   bool takesStrassen() const;
   /// Whether the same copies serve all matrices of the batch, whose tasks follow each other then.
   bool sharesCopies() const;
@@ -232,7 +232,8 @@ private:
 
   // Strassen's algorithm (CpuContractionStrassen.cpp).
   void copyForStrassen(const ContractionTask &task);
-  void emitStrassenTile(const ContractionTask &task, const ContractionTile &tile);
+  void emitStrassenTiles(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
+                         mlir::Value kUpper);
 
   // Pixels that a tile's rows share (CpuContractionPixels.cpp).
   /// Sets sharedPixels, and the tile that it takes, where a vector is all columns. A tuned tile

@@ -92,7 +92,9 @@ static BlockCounts countStaticBlocks(const ContractionForm &form, int64_t m, int
   // they are bytes, of which some levels make copies for each task.
   bool packsBlocks =
       packsB && kBlock < k && m > 2 * tallestTile && !form.behind.hasAllColumns && !form.multipliesBytes();
-  int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / blockBytes));
+  // By Strassen's algorithm a task may make sums of columns for all of its rows.
+  double bytesOfBlock = permitsStrassen(form) ? 2 * blockBytes : blockBytes;
+  int64_t wantM = int64_t(std::ceil(double(m) * bytesOfRow(form, kBlock) / bytesOfBlock));
   blocks.m = std::clamp<int64_t>(wantM, 1, std::max<int64_t>(1, m / 48));
   if (packsB) {
     double bytesOfTerm = double(form.accumulatorBytes()) / double(form.group);

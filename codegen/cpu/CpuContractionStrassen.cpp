@@ -2,19 +2,23 @@
 //
 // Problem. Large products run at the speed of the multiply-add units. Only fewer multiplications are faster.
 //
-// Idea. One level of Strassen's algorithm (ir/loop/Strassen.h) within a tile of 2 R rows and 4 panels: its quarters are
-// R x 2 panels, which is what registers hold, and each of the seven products is a register tile over half of the terms,
-// with sums in memory. What the quarters' sums and differences cost:
+// Idea. One level of Strassen's algorithm (ir/loop/Strassen.h) within a tile whose quarters are what registers hold: 14
+// rows by two panels of 512-bit vectors, six by one panel of 256-bit ones. Each of the seven products is a register
+// tile over half of the terms, with sums in memory. What the quarters' sums and differences cost:
 //
 //   A   copies in scratch, [pair of row tiles][quarter or sum][row][term / 2], made once for all columns of a thread
-//   B   made in registers, in each product anew: two loads and an addition for each vector of B. Processors of AMD add
-//       beside their multiply-adds, so that only the loads show
-//   C   a dozen additions of an R x 2 panel tile for 7 K/2 steps
+//   B   wide tiles make them in registers, in each product anew: two loads and an addition for each vector of B.
+//       Processors of AMD add beside their multiply-adds, so that only the loads show. Narrow tiles use a vector of B
+//       for half as many rows, and the loads would be what binds: the first tile of a block of rows stores what it
+//       makes, and those below it read that
+//   C   a dozen additions of a quarter for 7 K/2 steps
 //
-// From 32 rows and 192 columns and terms on a product takes 0.88 to 0.97 of the time (Zen 4).
+// Wide: from 32 rows and 192 columns and terms on a product takes 0.88 to 0.97 of the time (Zen 4). Narrow: from
+// leastStored on 0.92 to 0.95 on an Intel Xeon, whose second-level cache (2 MB) holds the copies of A; from
+// leastBesideStreams on 0.96 to 0.99 on a Zen 3 (512 KB).
 //
-// Sums of A copied beside, made in registers they would be two loads for each multiply-add's one. Sums of B in memory
-// (for each pair of panels and block of rows, in the second-level cache) were slower: 0.95 to 1.06 of the plain time.
+// Sums of A copied beside, made in registers they would be two loads for each multiply-add's one. Sums of B that wide
+// tiles read from memory were slower: 0.95 to 1.06 of the plain time.
 //
 // Rows. Magnitudes of rows that meet must be finite, and within a factor of each other. Each pair of row tiles is
 // asked when it is copied, over all of k; where one row is not, its tile is computed plainly, and so is a last tile of
@@ -36,13 +40,44 @@ using namespace ptc::cpu;
 
 using loop::strassenTerms;
 
-static constexpr int64_t quarterPanels = loop::strassenColumns / panelWidth, tilePanels = 2 * quarterPanels;
-static constexpr int64_t mostPairs = 14;              // rows of a quarter: 28 vectors of sums
-static constexpr int64_t lastRows = 13;               // of an odd number of rows
 static constexpr uint32_t mostMagnitude = 0x5f800000; // 2^64 as a float's bits: sums and products stay finite
 
 /// What is copied of A: two quarters, and the five sums in the order of the products that they belong to.
 enum Copy : int64_t { Upper, Lower, Diagonal, LowerTerms, UpperTerms, Rows, OddTerms, copies };
+
+namespace {
+/// Of a level: rows and panels of a quarter, rows of a last tile of an odd number of rows, products that fetch what is
+/// behind the tile, and whether sums of B are stored.
+struct StrassenTile {
+  int64_t rows, panels, lastRows, fetching;
+  bool storesSums;
+
+  constexpr int64_t panelsOfTile() const { return 2 * panels; }
+};
+
+/// Products with fewer elements in the rows, columns or terms (of a block) are faster without the algorithm.
+struct LeastProduct {
+  int64_t elements, columns, terms;
+};
+} // namespace
+
+/// 28 vectors of sums of 32 registers, or 12 of 16.
+static constexpr StrassenTile wideTile{.rows = 14, .panels = 2, .lastRows = 13, .fetching = 4, .storesSums = false};
+static constexpr StrassenTile narrowTile{.rows = 6, .panels = 1, .lastRows = 5, .fetching = 7, .storesSums = true};
+static_assert(wideTile.panels * panelWidth == loop::strassenColumns[1] &&
+              narrowTile.panels * panelWidth == loop::strassenColumns[0] &&
+              wideTile.panelsOfTile() * panelWidth == loop::strassenUnit);
+
+/// Where sums are stored; the first of processors that follow streams, whose second-level caches are half as large.
+static constexpr LeastProduct leastBesideStreams{.elements = 128 * 768, .columns = 768, .terms = 640};
+static constexpr LeastProduct leastStored{.elements = 96 * 384, .columns = 384, .terms = 384};
+
+/// Products by a sum of B's quarters.
+static constexpr int64_t sumsOfColumns = 5;
+
+static const StrassenTile &tileOf(const CpuLevel &level) { return level.addsBesideProducts ? wideTile : narrowTile; }
+
+int64_t cpu::panelsOfStrassen(const CpuLevel &level) { return tileOf(level).panelsOfTile(); }
 
 //===----------------------------------------------------------------------===//
 // Plan
@@ -76,9 +111,9 @@ bool cpu::suitsStrassen(const ContractionForm &form) {
   auto m = form.m.asConstant(), n = form.n.asConstant(), k = form.k.asConstant();
   bool readsRows = form.lhs.form == LhsForm::InPlace || form.lhs.form == LhsForm::PackedRows;
   return readsRows && form.lhs.element.isF32() && form.kLoops.front().aStride.isConstant(1) && m && n && k &&
-         *m >= 2 * mostPairs && *n % (tilePanels * panelWidth) == 0 && *k % strassenTerms == 0 &&
+         *m >= 2 * wideTile.rows && *n % loop::strassenUnit == 0 && *k % strassenTerms == 0 &&
          form.blocks.kSize.asConstant().value_or(1) % strassenTerms == 0 && form.rhs.matrices == 0 && !form.taps.step &&
-         (form.behind.panelUnit % tilePanels == 0 || tilePanels % form.behind.panelUnit == 0);
+         (form.behind.panelUnit % wideTile.panelsOfTile() == 0 || wideTile.panelsOfTile() % form.behind.panelUnit == 0);
 }
 
 void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
@@ -87,6 +122,10 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
   Expr pairs = form.blocks.rowsMost.ceilDiv(2);
   strassen.at = layout.add(pairs * strassen.pitch * int64_t(copies), form.accumulatorBytes());
   strassen.flagsAt = layout.add(pairs, sizeof(int32_t));
+  Expr terms = form.blocks.isSplitK() ? form.blocks.kSize : form.k;
+  strassen.columnsSize = terms.ceilDiv(2) * (narrowTile.panels * panelWidth);
+  strassen.columnsAt = layout.add(strassen.columnsSize * sumsOfColumns, form.accumulatorBytes());
+  strassen.hasColumnsAt = layout.add(Expr::constant(form.op.getContext(), 1), sizeof(int32_t));
 }
 
 //===----------------------------------------------------------------------===//
@@ -94,7 +133,12 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
 //===----------------------------------------------------------------------===//
 
 bool cpu::takesStrassen(const ContractionForm &form, const CpuLevel &level) {
-  return form.strassen.at && level.addsBesideProducts && level.lanesOf(32) >= panelWidth;
+  if (!form.strassen.at || level.addsBesideProducts)
+    return bool(form.strassen.at);
+  int64_t terms = form.blocks.kSize.getValue(), elements = form.m.getValue() * form.k.getValue();
+  const LeastProduct &least = level.followsStreams ? leastBesideStreams : leastStored;
+  return level.hasFma && level.vectorBits == 256 && elements >= least.elements && form.n.getValue() >= least.columns &&
+         terms >= least.terms;
 }
 
 bool ContractionEmission::takesStrassen() const { return !e.isStage && cpu::takesStrassen(f, e.level); }
@@ -110,13 +154,15 @@ bool ContractionEmission::sharesCopies() const {
 
 /// In pairs of rows.
 ContractionEmission::Parts ContractionEmission::splitPairs() {
-  int64_t rows = *i.asConstant(m), last = rows % 2 ? lastRows : 0, pairs = (rows - last) / 2;
-  int64_t tiles = llvm::divideCeil(pairs, mostPairs);
+  const StrassenTile &tile = tileOf(e.level);
+  int64_t rows = *i.asConstant(m), last = rows % 2 ? tile.lastRows : 0, pairs = (rows - last) / 2;
+  int64_t tiles = llvm::divideCeil(pairs, tile.rows);
   return {i.constant(tiles + (last ? 1 : 0)), i.constant(pairs / tiles * 2), i.constant(pairs % tiles)};
 }
 
 SmallVector<RowClass> ContractionEmission::classesOfPairs(const ContractionTask &task) {
   Parts parts = splitPairs();
+  int64_t lastRows = tileOf(e.level).lastRows;
   int64_t rows = *i.asConstant(m), part = *i.asConstant(parts.part), larger = *i.asConstant(parts.larger);
   int64_t tiles = *i.asConstant(parts.tiles) - rows % 2;
   Value first = i.constant(larger), end = i.constant(tiles);
@@ -138,7 +184,12 @@ struct Product {
   int64_t b, other, sign;
   SmallVector<std::pair<int64_t, int64_t>, 2> targets;
   bool continues = false;
+
+  bool hasSum() const { return other >= 0; }
 };
+
+/// Of a sum of B's quarters.
+enum class ColumnSums { Made, MadeAndStored, Stored };
 
 /// Tiles of seven products. What the copies of A in scratch hold is its own.
 class StrassenEmission : ContractionTechnique {
@@ -146,21 +197,30 @@ public:
   using ContractionTechnique::ContractionTechnique;
   void copyRows(const ContractionTask &task);
   void emitTile(const ContractionTask &task, const ContractionTile &tile);
+  /// Whether the column tile's sums of B are stored.
+  void noteColumns(bool areStored);
 
 private:
   /// Where the copies of a quarter of A or of a sum begin, of the tile of so many rows from `row` on.
   Value copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height);
   /// Where it is noted whether quarters of that tile may be added.
   Value flagOf(const ContractionTask &task, Value row);
+  Value isSet(Value flag);
   SmallVector<Value> copyRowPair(Value upper, Value lower, Value target, int64_t height);
   Value areNear(Value upper, Value lower);
   void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
-                           int64_t panel);
+                           int64_t product);
   TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const Product &product);
+  /// Where the first term of the block is in the stored sum of that number.
+  Value storedSum(int64_t number);
+  void takeStored(TileOperands &operands, const ContractionTile &tile, int64_t number);
   Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
   void addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted);
-  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile);
+  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile, ColumnSums sums);
+  void multiplyNear(const ContractionTask &task, const ContractionTile &tile);
   void multiplyPlainly(const ContractionTask &task, const ContractionTile &tile);
+
+  const StrassenTile &quarters = tileOf(e.level);
 };
 
 } // namespace
@@ -175,6 +235,12 @@ Value StrassenEmission::copyOf(const ContractionTask &task, Value row, int64_t c
 Value StrassenEmission::flagOf(const ContractionTask &task, Value row) {
   Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true);
   return e.getAddress(c.scratchAt(f.strassen.flagsAt), e.builder.getI32Type(), pair);
+}
+
+Value StrassenEmission::isSet(Value flag) {
+  Value zero = i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(0)));
+  Value word = e.createLoad(e.builder.getI32Type(), 1, flag);
+  return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::ne, word, zero);
 }
 
 //===----------------------------------------------------------------------===//
@@ -273,34 +339,42 @@ static SmallVector<Product> listProducts() {
           {.a = LowerTerms, .b = 0, .other = -1, .sign = 0, .targets = {{2, 1}, {3, -1}}}}; // M2
 }
 
-/// Of the panels behind the tile its share: in half of the products, of one panel each, as many bytes in each step.
+/// Of the panels behind the tile its share, as many bytes in each step of products that fetch of the same one.
 void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const ContractionTask &task,
-                                           const ContractionTile &tile, int64_t panel) {
+                                           const ContractionTile &tile, int64_t product) {
+  if (product >= quarters.fetching)
+    return;
+  int64_t most = llvm::divideCeil(quarters.fetching, quarters.panelsOfTile()), panel = product / most;
+  int64_t part = product % most, parts = std::min(most, quarters.fetching - panel * most);
   int64_t tiles = std::max<int64_t>(*i.asConstant(c.splitPairs().tiles) / *i.asConstant(c.mBlocks), 1);
-  int64_t bytes = llvm::divideCeil(panelWidth * f.accumulatorBytes(), tiles);
+  int64_t bytes = llvm::divideCeil(panelWidth * f.accumulatorBytes(), tiles * parts);
   Value rowBytes = i.constant(panelWidth * f.accumulatorBytes());
   ContractionEmission::PanelStep step = c.nextPanels(task, tile);
-  Value panels = step.panels ? step.panels : i.constant(tilePanels), rows = step.rows ? step.rows : i.constant(0);
+  Value panels = step.panels ? step.panels : i.constant(quarters.panelsOfTile()),
+        rows = step.rows ? step.rows : i.constant(0);
   Value size = i.mul(c.panelWords(), i.constant(f.accumulatorBytes()));
   Value from = i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), rowBytes));
   // Where the loop over k stands at 0.
   Value number = i.sub(tile.number, task.firstTile), span = i.sub(tile.kUpper, tile.kLower);
-  Value share = i.mul(i.sub(i.mul(span, number), tile.kLower), i.constant(bytes));
+  Value before = i.add(i.mul(number, i.constant(parts)), i.constant(part));
+  Value share = i.mul(i.sub(i.mul(span, before), tile.kLower), i.constant(bytes));
   Value base = c.panelAddress(task, tile.panel, tile.kLower);
   operands.fetched = {hide(e, e.getAddress(base, e.builder.getI8Type(), i.add(from, share)))};
-  operands.fetchedBytes = i.constant(bytes);
+  int64_t rowsOfStep = *i.asConstant(operands.loops.back().bStride) / panelWidth; // of both terms' or of sums
+  operands.fetchedBytes = i.constant(bytes * 2 / rowsOfStep);
 }
 
 TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const ContractionTile &tile,
                                           const Product &product) {
   TileOperands operands{.accumulator = accumulator, .aElement = accumulator, .bElement = accumulator};
   auto placeOf = [&](int64_t quarter) {
-    return i.add(i.mul(c.panelWords(), i.constant(quarter % 2 * quarterPanels)), i.constant(quarter / 2 * panelWidth));
+    return i.add(i.mul(c.panelWords(), i.constant(quarter % 2 * quarters.panels)),
+                 i.constant(quarter / 2 * panelWidth));
   };
   Value base = c.panelAddress(task, tile.panel, tile.kLower), two = i.constant(2);
   operands.panels = e.getAddress(base, accumulator, placeOf(product.b));
   operands.panelStride = c.panelWords();
-  if (product.other >= 0)
+  if (product.hasSum())
     operands.addend = {.distance = i.sub(placeOf(product.other), placeOf(product.b)), .isSubtracted = product.sign < 0};
   operands.loops.push_back({.lower = i.floorDiv(tile.kLower, two, true),
                             .upper = i.floorDiv(tile.kUpper, two, true),
@@ -311,6 +385,25 @@ TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const Con
     return c.addressesApart(rows, accumulator, count, value(f.strassen.pitch));
   };
   return operands;
+}
+
+Value StrassenEmission::storedSum(int64_t number) {
+  Value start = i.mul(value(f.strassen.columnsSize), i.constant(number));
+  return e.getAddress(c.scratchAt(f.strassen.columnsAt), accumulator, start);
+}
+
+/// What is made of B as it is stored: a term's columns follow those of the term before.
+void StrassenEmission::takeStored(TileOperands &operands, const ContractionTile &tile, int64_t number) {
+  TileLoop &terms = operands.loops.front();
+  operands.panels = e.getAddress(storedSum(number), accumulator, i.mul(terms.lower, i.constant(-panelWidth)));
+  operands.addend = {};
+  terms.bStride = i.constant(panelWidth);
+}
+
+void StrassenEmission::noteColumns(bool areStored) {
+  if (quarters.storesSums)
+    e.createStore(i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(areStored))),
+                  c.scratchAt(f.strassen.hasColumnsAt));
 }
 
 /// Where the tile's sums lie: in the task's where k is cut, else from the first row on.
@@ -324,9 +417,10 @@ Value StrassenEmission::sumsOfTile(const ContractionTask &task, const Contractio
 /// Adds a register tile's sums to those at `target`, or stores them there if these are the first.
 void StrassenEmission::addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted) {
   OpBuilder &b = e.builder;
+  int64_t vectorsOfRow = quarters.panels * panelWidth / lanes;
   for (auto [index, sum] : llvm::enumerate(tileSums)) {
-    Value row = i.mul(i.constant(int64_t(index) / quarterPanels), c.sumsPitch);
-    Value slot = e.getAddress(target, accumulator, i.add(row, i.constant(int64_t(index) % quarterPanels * panelWidth)));
+    Value row = i.mul(i.constant(int64_t(index) / vectorsOfRow), c.sumsPitch);
+    Value slot = e.getAddress(target, accumulator, i.add(row, i.constant(int64_t(index) % vectorsOfRow * lanes)));
     if (isFirst && !isSubtracted) {
       e.createStore(sum, slot);
       continue;
@@ -338,20 +432,26 @@ void StrassenEmission::addToSums(Value target, ValueRange tileSums, bool isFirst
   }
 }
 
-void StrassenEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile) {
+void StrassenEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile, ColumnSums sums) {
   int64_t height = tile.rows.height / 2;
   Value first = sumsOfTile(task, tile);
   auto quarterAt = [&](int64_t quarter) {
     Value row = i.mul(i.constant(quarter / 2 * height), c.sumsPitch);
-    return e.getAddress(first, accumulator, i.add(row, i.constant(quarter % 2 * loop::strassenColumns)));
+    return e.getAddress(first, accumulator, i.add(row, i.constant(quarter % 2 * quarters.panels * panelWidth)));
   };
   bool hasSums[4] = {}; // stored before
   SmallVector<Value> carried;
+  int64_t sumsBefore = 0;
   for (auto [number, product] : llvm::enumerate(listProducts())) {
     TileOperands operands = operandsOf(task, tile, product);
-    if (int64_t(number) < tilePanels)
-      fetchBesideQuarters(operands, task, tile, int64_t(number));
-    carried = emitRegisterTile(e, {.rows = height, .panels = quarterPanels}, operands, carried);
+    if (product.hasSum() && sums == ColumnSums::Stored)
+      takeStored(operands, tile, sumsBefore);
+    if (product.hasSum() && sums == ColumnSums::MadeAndStored)
+      operands.addend.storedAt = e.getAddress(storedSum(sumsBefore), accumulator,
+                                              i.mul(operands.loops.front().lower, i.constant(-panelWidth)));
+    sumsBefore += product.hasSum();
+    fetchBesideQuarters(operands, task, tile, int64_t(number));
+    carried = emitRegisterTile(e, {.rows = height, .panels = quarters.panels}, operands, carried);
     for (auto [quarter, sign] : product.targets) {
       addToSums(quarterAt(quarter), carried, !f.blocks.isSplitK() && !hasSums[quarter], sign < 0);
       hasSums[quarter] = true;
@@ -366,13 +466,13 @@ void StrassenEmission::multiplyPlainly(const ContractionTask &task, const Contra
   int64_t height = tile.rows.height % 2 ? tile.rows.height : tile.rows.height / 2;
   Value first = sumsOfTile(task, tile);
   loop(i.constant(0), i.constant(tile.rows.height / height), 1, [&](Value part) {
-    loop(i.constant(0), i.constant(tilePanels), quarterPanels, [&](Value panel) {
+    loop(i.constant(0), i.constant(quarters.panelsOfTile()), quarters.panels, [&](Value panel) {
       ContractionTile own = tile;
       own.rows.height = height;
       own.row = i.add(tile.row, i.mul(part, i.constant(height)));
       own.panel = i.add(tile.panel, panel);
-      own.columns.panels = quarterPanels;
-      TileShape shape{.rows = height, .panels = quarterPanels};
+      own.columns.panels = quarters.panels;
+      TileShape shape{.rows = height, .panels = quarters.panels};
       Value column = i.mul(panel, i.constant(panelWidth));
       Value target =
           e.getAddress(first, accumulator, i.add(i.mul(i.mul(part, i.constant(height)), c.sumsPitch), column));
@@ -382,25 +482,38 @@ void StrassenEmission::multiplyPlainly(const ContractionTask &task, const Contra
   });
 }
 
+/// The first such tile stores what is made of B, for those below it.
+void StrassenEmission::multiplyNear(const ContractionTask &task, const ContractionTile &tile) {
+  if (!quarters.storesSums)
+    return multiplyQuarters(task, tile, ColumnSums::Made);
+  e.emitIf(
+      isSet(c.scratchAt(f.strassen.hasColumnsAt)), [&] { multiplyQuarters(task, tile, ColumnSums::Stored); },
+      [&] {
+        multiplyQuarters(task, tile, ColumnSums::MadeAndStored);
+        noteColumns(true);
+      });
+}
+
 void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTile &tile) {
-  if (tile.rows.height % 2) {
+  if (tile.rows.height % 2)
     multiplyPlainly(task, tile);
-  } else {
-    Value flag = e.createLoad(e.builder.getI32Type(), 1, flagOf(task, tile.row));
-    Value zero = i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(0)));
-    e.emitIf(
-        arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::ne, flag, zero),
-        [&] { multiplyQuarters(task, tile); }, [&] { multiplyPlainly(task, tile); });
-  }
+  else
+    e.emitIf(isSet(flagOf(task, tile.row)), [&] { multiplyNear(task, tile); }, [&] { multiplyPlainly(task, tile); });
   if (f.blocks.isSplitK())
     return;
   Value column = i.mul(tile.panel, i.constant(panelWidth));
   c.epilogue->emitOnSums(task, c.sums, tile.row, i.constant(tile.rows.height), column,
-                         i.add(column, i.constant(tilePanels * panelWidth)));
+                         i.add(column, i.constant(quarters.panelsOfTile() * panelWidth)));
 }
 
 void ContractionEmission::copyForStrassen(const ContractionTask &task) { StrassenEmission(*this).copyRows(task); }
 
-void ContractionEmission::emitStrassenTile(const ContractionTask &task, const ContractionTile &tile) {
-  StrassenEmission(*this).emitTile(task, tile);
+void ContractionEmission::emitStrassenTiles(const ContractionTask &task, const ColumnClass &columns, Value panel,
+                                            Value kLower, Value kUpper) {
+  StrassenEmission strassen(*this);
+  strassen.noteColumns(false);
+  for (const RowClass &rows : classesOfPairs(task))
+    loop(rows.lower, rows.upper, 1, [&](Value tile) {
+      strassen.emitTile(task, {rows, columns, tile, firstRowOf(rows, tile), panel, kLower, kUpper});
+    });
 }

@@ -25,6 +25,7 @@ struct LevelWants {
   bool byteDots = false, bf16Dots = false; // products that an instruction may add up several at a time
   bool fixedPoint = false;                 // of rows by weights of few bits, as bytes
   bool strassen = false;                   // by Strassen's algorithm, where it is faster
+  bool plainBesideStreams = false;         // the same, but not where processors follow streams
   bool streams = false;                    // of few rows, maybe, by a weight that streams from memory
 };
 } // namespace
@@ -34,6 +35,16 @@ static bool readsStreams(loop::ContractionOp op) {
   if (loop::WinogradTile tile = loop::getWinogradTile(op))
     form = analyzeWinograd(std::move(form), tile, loop::getWinogradDilations(op)).product;
   return form.rhs.streams && form.rowUnit() <= tallestTile;
+}
+
+/// Whether levels of processors that follow streams multiply plainly what their base does by Strassen's algorithm.
+static bool isPlainBesideStreams(loop::ContractionOp op) {
+  if (loop::getWinogradTile(op))
+    return false;
+  ContractionForm form = analyzeContraction(op);
+  return llvm::any_of(getCpuLevels(), [&](const CpuLevel &level) {
+    return level.followsStreams && takesStrassen(form, level) != takesStrassen(form, *findCpuLevel(level.base));
+  });
 }
 
 static LevelWants findWants(loop::KernelOp kernel) {
@@ -51,6 +62,7 @@ static LevelWants findWants(loop::KernelOp kernel) {
     });
     wants.fixedPoint |= hasFewBits && suitsFixedPoint(describeContraction(op));
     wants.streams |= readsStreams(op);
+    wants.plainBesideStreams |= wants.strassen && isPlainBesideStreams(op);
   });
   return wants;
 }
@@ -76,7 +88,7 @@ static bool hasNarrowElements(loop::KernelOp kernel) {
 /// Whether a level beside the usual ones has something for what is wanted.
 static bool suits(const CpuLevel &level, const LevelWants &wants) {
   if (level.followsStreams)
-    return wants.streams;
+    return wants.streams || wants.plainBesideStreams;
   if (level.addsBesideProducts)
     return wants.strassen;
   bool ofBytes = level.hasByteDot && (wants.byteDots || (wants.fixedPoint && !level.hasMatrixRegisters));
@@ -154,9 +166,9 @@ public:
 
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
   /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
-  /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which takes 1.01
-  /// to 1.1 times as long as plain products where its sums take the units of multiply-adds, has a level of its own, and
-  /// so have processors that follow streams by themselves.
+  /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which
+  /// with 512-bit vectors takes 1.01 to 1.1 times as long as plain products where its sums take the units of
+  /// multiply-adds, has a level of its own, and so have processors that follow streams by themselves.
   llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const override {
     LevelWants wants = findWants(kernel);
     llvm::SmallVector<llvm::StringRef> found;

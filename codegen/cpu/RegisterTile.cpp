@@ -369,9 +369,15 @@ Value TileEmission::loadB(Value rowAddress, const TileVector &vector, ValueRange
   if (operands.addend.distance) {
     Value place = emitter.getAddress(address, operands.bElement, operands.addend.distance);
     Value other = emitter.createLoad(operands.bElement, vector.lanes, place);
-    return operands.addend.isSubtracted
-               ? arith::SubFOp::create(emitter.builder, emitter.loc, loaded, other).getResult()
-               : arith::AddFOp::create(emitter.builder, emitter.loc, loaded, other).getResult();
+    Value sum = operands.addend.isSubtracted
+                    ? arith::SubFOp::create(emitter.builder, emitter.loc, loaded, other).getResult()
+                    : arith::AddFOp::create(emitter.builder, emitter.loc, loaded, other).getResult();
+    if (operands.addend.storedAt) {
+      assert(panel == 0 && ks.size() == 1 && "sums of one panel, along one loop");
+      Value at = i.add(i.mul(ks.back(), i.constant(panelWidth)), i.constant(part));
+      emitter.createStore(sum, emitter.getAddress(operands.addend.storedAt, operands.bElement, at));
+    }
+    return sum;
   }
   return operands.convertB ? operands.convertB(loaded, vector.column, ks) : loaded;
 }

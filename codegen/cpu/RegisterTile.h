@@ -111,10 +111,12 @@ inline constexpr int64_t streamAhead = 2048;
 /// `isFollowed`: by a processor that reads on by itself.
 int64_t aheadOfStreams(const CpuLevel &level, bool isFollowed, int64_t rows, int64_t panels);
 
-/// What is added to each vector of B, or subtracted from it: what lies so many elements behind it. Null: nothing.
+/// What is added to each vector of B, of one panel where it is stored, or subtracted from it: what lies so many
+/// elements behind it. Null: nothing.
 struct TileAddend {
   mlir::Value distance; // i64
   bool isSubtracted = false;
+  mlir::Value storedAt; // where the results go, as a panel whose first row is that of the loops at 0; null: nowhere
 };
 
 struct TileOperands {

@@ -7,8 +7,8 @@
 //
 //   C11 = M1 + M4 - M5 + M7    C12 = M3 + M5    C21 = M2 + M4    C22 = M1 - M2 + M3 + M6
 //
-// Quarters are neighbours here: of A the halves of a tile's rows and the even and odd terms, of B 32 columns and the 32
-// beside them, and the same terms. Which numbers meet does not depend on how the work is cut.
+// Quarters are neighbours here: of A the halves of a tile's rows and the even and odd terms, of B 32 (16) columns and
+// as many beside them, and the same terms. Which numbers meet does not depend on how the work is cut.
 //
 // Errors, root mean squares over those of plain f32 products: 1.5 to 1.7 for normally distributed operands. They grow
 // with the largest quarter, where those of plain products grow with each: a row beside one that is r times as large has
@@ -30,9 +30,9 @@ namespace ptc::loop {
 /// On a loop.panels: the product may be computed by Strassen's algorithm.
 inline constexpr llvm::StringLiteral strassenAttr = "strassen";
 
-/// Columns of a quarter of B, as many terms as are a step of copies of A's quarters, and how far apart magnitudes may
-/// be.
-inline constexpr int64_t strassenColumns = 32, strassenTerms = 32, mostApart = 8;
+/// Columns of a quarter of B, at one level or another; what columns are a multiple of; as many terms as are a step of
+/// copies of A's quarters, and how far apart magnitudes may be.
+inline constexpr int64_t strassenColumns[] = {16, 32}, strassenUnit = 64, strassenTerms = 32, mostApart = 8;
 
 } // namespace ptc::loop
 

@@ -78,7 +78,7 @@ static SmallVector<Squares> addSquares(WeightOp weight, int64_t columns, eval::W
       return {};
     }
     int64_t rows = int64_t(bytes->size() / sizeof(float)) / columns;
-    if (bytes->size() != size_t(rows * columns) * sizeof(float) || rows % strassenColumns)
+    if (bytes->size() != size_t(rows * columns) * sizeof(float) || rows % strassenTerms)
       return {};
     bool isTurned = prim::isTurnedPart(weight, number);
     parts.push_back(addSquares({bytes->data(), isTurned ? columns : rows, isTurned ? rows : columns}));
@@ -152,7 +152,8 @@ static bool isBalanced(const LargeProduct &product, eval::WeightSource &source) 
     if (hasTermsInside)
       std::swap(matrix.rows, matrix.columns);
     return int64_t(matrix.rows.size()) == product.terms && int64_t(matrix.columns.size()) == product.columns &&
-           areNear(matrix.rows, 1) && areNear(matrix.columns, size_t(strassenColumns));
+           areNear(matrix.rows, 1) &&
+           llvm::all_of(strassenColumns, [&](int64_t columns) { return areNear(matrix.columns, size_t(columns)); });
   });
 }
 
@@ -179,7 +180,7 @@ static std::optional<LargeProduct> matchLargeProduct(ContractionOp node) {
   auto matrices = countOf(domain, 0, node.getBatch()), rows = countOf(domain, node.getBatch(), node.getM());
   auto columns = countOf(domain, firstN, 1), terms = countOf(domain, firstN + 1, unsigned(domain.size()) - firstN - 1);
   if (!matrices || !rows || !columns || !terms || *rows < (*rows % 2 ? fewestOddRows : fewestRows) ||
-      *columns < fewestColumns || *terms < fewestTerms || *columns % (2 * strassenColumns) || *terms % strassenTerms)
+      *columns < fewestColumns || *terms < fewestTerms || *columns % strassenUnit || *terms % strassenTerms)
     return std::nullopt;
   return LargeProduct{panels, weight, *matrices, *columns, *terms};
 }

@@ -62,11 +62,11 @@ def by_strassen(library):
 class Strassen(ModelTest):
     def test_layer(self):
         """Even and odd numbers of rows; a row that is far larger than its neighbours, with another of zeros."""
-        for rows in (128, 197):
-            weights = all_weights()
+        for rows, size in ((128, 256), (197, 256), (131, 768)):  # the last is large enough for 256-bit vectors
+            weights = all_weights(size)
             library = self.compile(layer(rows, weights), name=f"layer{rows}")
             self.assertEqual(by_strassen(library), NAMES)
-            x = normal(1, rows, 256)
+            x = normal(1, rows, size)
             x[0, 5] *= 1e4
             x[0, 6] = 0
             wanted = expected(weights, x)

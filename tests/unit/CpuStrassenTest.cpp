@@ -70,7 +70,10 @@ TEST_CASE("Strassen's products are right for any number of rows, blocks of terms
   for (Matmul shape : {Matmul{.m = 28, .n = 64, .k = 32}, Matmul{.m = 56, .n = 128, .k = 96},
                        Matmul{.m = 101, .n = 192, .k = 64, .hasBias = true},
                        Matmul{.m = 112, .n = 320, .k = 256, .hasBias = true, .hasResidual = true},
-                       Matmul{.m = 96, .n = 256, .k = 1536, .hasBias = true}, Matmul{.m = 197, .n = 256, .k = 3072}})
+                       Matmul{.m = 96, .n = 256, .k = 1536, .hasBias = true}, Matmul{.m = 197, .n = 256, .k = 3072},
+                       // Large enough for levels that store sums of columns.
+                       Matmul{.m = 96, .n = 448, .k = 416}, Matmul{.m = 129, .n = 768, .k = 768, .hasBias = true},
+                       Matmul{.m = 66, .n = 768, .k = 1536, .hasBias = true, .hasResidual = true}})
     for (const cpu::CpuLevel *level : runnableLevels()) {
       INFO("level " << level->name.str() << " m " << shape.m << " n " << shape.n << " k " << shape.k);
       Product product(shape);
@@ -83,7 +86,7 @@ TEST_CASE("Strassen's products are right for any number of rows, blocks of terms
 }
 
 TEST_CASE("rows that Strassen's sums would spoil, or be spoilt by, are multiplied plainly", "[contraction]") {
-  Matmul shape{.m = 112, .n = 128, .k = 256};
+  auto shape = GENERATE(Matmul{.m = 112, .n = 128, .k = 256}, Matmul{.m = 128, .n = 768, .k = 768});
   for (const cpu::CpuLevel *level : runnableLevels()) {
     INFO("level " << level->name.str());
     Product product(shape);
@@ -105,8 +108,9 @@ TEST_CASE("rows that Strassen's sums would spoil, or be spoilt by, are multiplie
 }
 
 TEST_CASE("Strassen's products do not depend on how rows and columns are cut into tasks", "[contraction]") {
+  auto shape = GENERATE(Matmul{.m = 197, .n = 512, .k = 256}, Matmul{.m = 197, .n = 768, .k = 1536});
   for (const cpu::CpuLevel *level : runnableLevels()) {
-    Product product({.m = 197, .n = 512, .k = 256});
+    Product product(shape);
     std::vector<float> whole = product.run(*level, 1), parts = product.run(*level, 7);
     CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
   }
