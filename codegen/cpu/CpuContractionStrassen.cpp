@@ -70,7 +70,7 @@ static_assert(wideTile.panels * panelWidth == loop::strassenColumns[1] &&
 
 /// Where sums are stored; the first of processors that follow streams, whose second-level caches are half as large.
 static constexpr LeastProduct leastBesideStreams{.elements = 128 * 768, .columns = 768, .terms = 640};
-static constexpr LeastProduct leastStored{.elements = 96 * 384, .columns = 384, .terms = 384};
+static constexpr LeastProduct leastStored{.elements = 96 * 384, .columns = 256, .terms = 256};
 
 /// Products by a sum of B's quarters.
 static constexpr int64_t sumsOfColumns = 5;
@@ -211,9 +211,9 @@ private:
   void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
                            int64_t product);
   TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const Product &product);
-  /// Where the first term of the block is in the stored sum of that number.
-  Value storedSum(int64_t number);
-  void takeStored(TileOperands &operands, const ContractionTile &tile, int64_t number);
+  /// Where the stored sum of that number would be if the loop stood at 0.
+  Value storedSum(const TileLoop &terms, int64_t number);
+  void takeStored(TileOperands &operands, Value stored);
   Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
   void addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted);
   void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile, ColumnSums sums);
@@ -387,17 +387,17 @@ TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const Con
   return operands;
 }
 
-Value StrassenEmission::storedSum(int64_t number) {
+/// A term's columns follow those of the term before, from the block's first on.
+Value StrassenEmission::storedSum(const TileLoop &terms, int64_t number) {
   Value start = i.mul(value(f.strassen.columnsSize), i.constant(number));
-  return e.getAddress(c.scratchAt(f.strassen.columnsAt), accumulator, start);
+  Value ofFirst = i.mul(terms.lower, i.constant(panelWidth));
+  return e.getAddress(c.scratchAt(f.strassen.columnsAt), accumulator, i.sub(start, ofFirst));
 }
 
-/// What is made of B as it is stored: a term's columns follow those of the term before.
-void StrassenEmission::takeStored(TileOperands &operands, const ContractionTile &tile, int64_t number) {
-  TileLoop &terms = operands.loops.front();
-  operands.panels = e.getAddress(storedSum(number), accumulator, i.mul(terms.lower, i.constant(-panelWidth)));
+void StrassenEmission::takeStored(TileOperands &operands, Value stored) {
+  operands.panels = stored;
   operands.addend = {};
-  terms.bStride = i.constant(panelWidth);
+  operands.loops.front().bStride = i.constant(panelWidth);
 }
 
 void StrassenEmission::noteColumns(bool areStored) {
@@ -441,15 +441,16 @@ void StrassenEmission::multiplyQuarters(const ContractionTask &task, const Contr
   };
   bool hasSums[4] = {}; // stored before
   SmallVector<Value> carried;
-  int64_t sumsBefore = 0;
+  int64_t sumsBefore = 0; // of B
   for (auto [number, product] : llvm::enumerate(listProducts())) {
     TileOperands operands = operandsOf(task, tile, product);
-    if (product.hasSum() && sums == ColumnSums::Stored)
-      takeStored(operands, tile, sumsBefore);
-    if (product.hasSum() && sums == ColumnSums::MadeAndStored)
-      operands.addend.storedAt = e.getAddress(storedSum(sumsBefore), accumulator,
-                                              i.mul(operands.loops.front().lower, i.constant(-panelWidth)));
-    sumsBefore += product.hasSum();
+    if (product.hasSum() && sums != ColumnSums::Made) {
+      Value stored = storedSum(operands.loops.front(), sumsBefore++);
+      if (sums == ColumnSums::Stored)
+        takeStored(operands, stored);
+      else
+        operands.addend.storedAt = stored;
+    }
     fetchBesideQuarters(operands, task, tile, int64_t(number));
     carried = emitRegisterTile(e, {.rows = height, .panels = quarters.panels}, operands, carried);
     for (auto [quarter, sign] : product.targets) {
