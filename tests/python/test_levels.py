@@ -95,6 +95,16 @@ class Levels(ModelTest):
             self.assertNotIn("x86-64-v3-zen", levels)
         self.assertNotIn("x86-64-v3-zen", self.compile_and_list(row_by_bytes(512, 2048))[1])
 
+    def test_products_of_middle_size(self):
+        """x86-64-v3-zen multiplies plainly what x86-64-v3 does by Strassen's algorithm, until products are large."""
+        for rows, terms, columns, differs in (128, 512, 1024, True), (197, 768, 768, False), (64, 512, 1024, False):
+            with self.subTest(rows=rows):
+                library, levels, own = self.compile_and_list(rows_by_weight(rows, terms, columns))
+                self.assertEqual("x86-64-v3-zen" in levels, differs)
+                for nodes, files in own.items():
+                    self.assertEqual("x86-64-v3-zen" in files, differs and "product" in nodes, nodes)
+                self.agree(library, x=normal(rows, terms))
+
     def test_converted_streams(self):
         """A weight that is converted on the way is fetched alike at both levels."""
         texts = set()
