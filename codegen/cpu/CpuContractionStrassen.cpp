@@ -133,12 +133,13 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
 //===----------------------------------------------------------------------===//
 
 bool cpu::takesStrassen(const ContractionForm &form, const CpuLevel &level) {
-  if (!form.strassen.at || level.addsBesideProducts)
-    return bool(form.strassen.at);
-  int64_t terms = form.blocks.kSize.getValue(), elements = form.m.getValue() * form.k.getValue();
+  if (!form.strassen.at || !level.hasFma || level.vectorBits < 256)
+    return false;
+  if (level.vectorBits > 256)
+    return level.addsBesideProducts;
   const LeastProduct &least = level.followsStreams ? leastBesideStreams : leastStored;
-  return level.hasFma && level.vectorBits == 256 && elements >= least.elements && form.n.getValue() >= least.columns &&
-         terms >= least.terms;
+  return form.m.getValue() * form.k.getValue() >= least.elements && form.n.getValue() >= least.columns &&
+         form.blocks.kSize.getValue() >= least.terms;
 }
 
 bool ContractionEmission::takesStrassen() const { return !e.isStage && cpu::takesStrassen(f, e.level); }
@@ -188,9 +189,6 @@ struct Product {
   bool hasSum() const { return other >= 0; }
 };
 
-/// Of a sum of B's quarters.
-enum class ColumnSums { Made, MadeAndStored, Stored };
-
 /// Tiles of seven products. What the copies of A in scratch hold is its own.
 class StrassenEmission : ContractionTechnique {
 public:
@@ -212,12 +210,11 @@ private:
                            int64_t product);
   TileOperands operandsOf(const ContractionTask &task, const ContractionTile &tile, const Product &product);
   /// Where the stored sum of that number would be if the loop stood at 0.
-  Value storedSum(const TileLoop &terms, int64_t number);
+  Value storedSum(const ContractionTile &tile, int64_t number);
   void takeStored(TileOperands &operands, Value stored);
   Value sumsOfTile(const ContractionTask &task, const ContractionTile &tile);
   void addToSums(Value target, ValueRange tileSums, bool isFirst, bool isSubtracted);
-  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile, ColumnSums sums);
-  void multiplyNear(const ContractionTask &task, const ContractionTile &tile);
+  void multiplyQuarters(const ContractionTask &task, const ContractionTile &tile);
   void multiplyPlainly(const ContractionTask &task, const ContractionTile &tile);
 
   const StrassenTile &quarters = tileOf(e.level);
@@ -388,9 +385,9 @@ TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const Con
 }
 
 /// A term's columns follow those of the term before, from the block's first on.
-Value StrassenEmission::storedSum(const TileLoop &terms, int64_t number) {
+Value StrassenEmission::storedSum(const ContractionTile &tile, int64_t number) {
   Value start = i.mul(value(f.strassen.columnsSize), i.constant(number));
-  Value ofFirst = i.mul(terms.lower, i.constant(panelWidth));
+  Value ofFirst = i.mul(i.floorDiv(tile.kLower, i.constant(2), true), i.constant(panelWidth));
   return e.getAddress(c.scratchAt(f.strassen.columnsAt), accumulator, i.sub(start, ofFirst));
 }
 
@@ -432,7 +429,7 @@ void StrassenEmission::addToSums(Value target, ValueRange tileSums, bool isFirst
   }
 }
 
-void StrassenEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile, ColumnSums sums) {
+void StrassenEmission::multiplyQuarters(const ContractionTask &task, const ContractionTile &tile) {
   int64_t height = tile.rows.height / 2;
   Value first = sumsOfTile(task, tile);
   auto quarterAt = [&](int64_t quarter) {
@@ -442,17 +439,26 @@ void StrassenEmission::multiplyQuarters(const ContractionTask &task, const Contr
   bool hasSums[4] = {}; // stored before
   SmallVector<Value> carried;
   int64_t sumsBefore = 0; // of B
+  // The first such tile stores what is made of B, for those below it.
+  Value areStored = quarters.storesSums ? isSet(c.scratchAt(f.strassen.hasColumnsAt)) : Value();
+  TileShape shape{.rows = height, .panels = quarters.panels};
+  SmallVector<Type> types(size_t(height * quarters.panels * panelWidth / lanes), VectorType::get(lanes, accumulator));
   for (auto [number, product] : llvm::enumerate(listProducts())) {
-    TileOperands operands = operandsOf(task, tile, product);
-    if (product.hasSum() && sums != ColumnSums::Made) {
-      Value stored = storedSum(operands.loops.front(), sumsBefore++);
-      if (sums == ColumnSums::Stored)
+    auto multiply = [&, number = int64_t(number), product = product](Value stored, bool isStored) {
+      TileOperands operands = operandsOf(task, tile, product);
+      if (isStored)
         takeStored(operands, stored);
-      else
+      else if (stored)
         operands.addend.storedAt = stored;
+      fetchBesideQuarters(operands, task, tile, number);
+      return emitRegisterTile(e, shape, operands, carried);
+    };
+    if (areStored && product.hasSum()) {
+      Value stored = storedSum(tile, sumsBefore++);
+      carried = e.emitChoice(areStored, types, [&](bool isStored) { return multiply(stored, isStored); });
+    } else {
+      carried = multiply({}, false);
     }
-    fetchBesideQuarters(operands, task, tile, int64_t(number));
-    carried = emitRegisterTile(e, {.rows = height, .panels = quarters.panels}, operands, carried);
     for (auto [quarter, sign] : product.targets) {
       addToSums(quarterAt(quarter), carried, !f.blocks.isSplitK() && !hasSums[quarter], sign < 0);
       hasSums[quarter] = true;
@@ -460,6 +466,7 @@ void StrassenEmission::multiplyQuarters(const ContractionTask &task, const Contr
     if (!product.continues)
       carried.clear();
   }
+  noteColumns(true);
 }
 
 /// Halves of the rows and of the panels one after the other, with one code.
@@ -483,23 +490,11 @@ void StrassenEmission::multiplyPlainly(const ContractionTask &task, const Contra
   });
 }
 
-/// The first such tile stores what is made of B, for those below it.
-void StrassenEmission::multiplyNear(const ContractionTask &task, const ContractionTile &tile) {
-  if (!quarters.storesSums)
-    return multiplyQuarters(task, tile, ColumnSums::Made);
-  e.emitIf(
-      isSet(c.scratchAt(f.strassen.hasColumnsAt)), [&] { multiplyQuarters(task, tile, ColumnSums::Stored); },
-      [&] {
-        multiplyQuarters(task, tile, ColumnSums::MadeAndStored);
-        noteColumns(true);
-      });
-}
-
 void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTile &tile) {
   if (tile.rows.height % 2)
     multiplyPlainly(task, tile);
   else
-    e.emitIf(isSet(flagOf(task, tile.row)), [&] { multiplyNear(task, tile); }, [&] { multiplyPlainly(task, tile); });
+    e.emitIf(isSet(flagOf(task, tile.row)), [&] { multiplyQuarters(task, tile); }, [&] { multiplyPlainly(task, tile); });
   if (f.blocks.isSplitK())
     return;
   Value column = i.mul(tile.panel, i.constant(panelWidth));

@@ -2,11 +2,11 @@
 // RUN: ptc-kernel %s --level=x86-64-v3 --emit=llvm | FileCheck %s
 // RUN: ptc-kernel %s --level=x86-64-v3-zen --emit=llvm | FileCheck %s --check-prefix=PLAIN
 
-// A tile of 12 rows and two panels, whose quarters are six rows by two vectors: seven loops of four terms a turn with sums
-// as they are stored, seven that make and store them, and one of plain products.
+// A tile of 12 rows and two panels, whose quarters are six rows by two vectors: seven loops of four terms a turn, five of
+// them once more with sums as they are stored, and one of plain products.
 // CHECK-LABEL:     define {{.*}} @products
 // CHECK:           call i32 @llvm.vector.reduce.umax
-// CHECK-COUNT-720: call <8 x float> @llvm.fma.v8f32
+// CHECK-COUNT-624: call <8 x float> @llvm.fma.v8f32
 // CHECK-NOT:       call <8 x float> @llvm.fma.v8f32
 // CHECK:           ret i32
 
