@@ -494,7 +494,8 @@ void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTi
   if (tile.rows.height % 2)
     multiplyPlainly(task, tile);
   else
-    e.emitIf(isSet(flagOf(task, tile.row)), [&] { multiplyQuarters(task, tile); }, [&] { multiplyPlainly(task, tile); });
+    e.emitIf(
+        isSet(flagOf(task, tile.row)), [&] { multiplyQuarters(task, tile); }, [&] { multiplyPlainly(task, tile); });
   if (f.blocks.isSplitK())
     return;
   Value column = i.mul(tile.panel, i.constant(panelWidth));
