@@ -539,9 +539,9 @@ void ContractionEmission::emitTask(const ContractionTask &task) {
     size = i.select(isFew, extent, size);
     blocks = i.select(isFew, i.constant(1), blocks);
   }
-  if (takesStrassen() && e.level.addsBesideProducts) { // sums are added up in memory: of fewer blocks less often
-    size = i.mul(size, i.constant(2));
-    blocks = i.floorDiv(i.add(blocks, i.constant(1)), i.constant(2), true);
+  if (int64_t together = takesStrassen() ? blocksOfStrassen(e.level) : 1; together > 1) {
+    size = i.mul(size, i.constant(together));
+    blocks = i.floorDiv(i.add(blocks, i.constant(together - 1)), i.constant(together), true);
   }
   loop(i.constant(0), blocks, 1, [&](Value block) {
     Value lower = i.mul(block, size), upper = i.min(i.add(lower, size), extent);

@@ -278,6 +278,8 @@ bool permitsStrassen(const ContractionForm &form);
 /// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own, of so many panels.
 bool takesStrassen(const ContractionForm &form, const CpuLevel &level);
 int64_t panelsOfStrassen(const CpuLevel &level);
+/// Blocks of k that it takes as one.
+int64_t blocksOfStrassen(const CpuLevel &level);
 /// Whether the product is one that it computes, in whole tiles.
 bool suitsStrassen(const ContractionForm &form);
 /// Places the copies behind what `layout` has.

@@ -14,8 +14,8 @@
 //   C   a dozen additions of a quarter for 7 K/2 steps
 //
 // Wide: from 32 rows and 192 columns and terms on a product takes 0.88 to 0.97 of the time (Zen 4). Narrow: from
-// leastStored on 0.92 to 0.95 on an Intel Xeon, whose second-level cache (2 MB) holds the copies of A; from
-// leastBesideStreams on 0.96 to 0.99 on a Zen 3 (512 KB).
+// leastStored on 0.92 to 0.97 on an Intel Xeon, whose second-level cache (2 MB) holds the copies of A; from
+// leastBesideStreams on 0.96 to 0.99 on a Zen 3 (512 KB). What is stored pays for itself in the tiles below.
 //
 // Sums of A copied beside, made in registers they would be two loads for each multiply-add's one. Sums of B that wide
 // tiles read from memory were slower: 0.95 to 1.06 of the plain time.
@@ -47,37 +47,45 @@ enum Copy : int64_t { Upper, Lower, Diagonal, LowerTerms, UpperTerms, Rows, OddT
 
 namespace {
 /// Of a level: rows and panels of a quarter, rows of a last tile of an odd number of rows, products that fetch what is
-/// behind the tile, and whether sums of B are stored.
+/// behind the tile, blocks of k that are taken as one, and whether sums of B are stored.
 struct StrassenTile {
-  int64_t rows, panels, lastRows, fetching;
+  int64_t rows, panels, lastRows, fetching, blocksTogether;
   bool storesSums;
 
   constexpr int64_t panelsOfTile() const { return 2 * panels; }
 };
 
-/// Products with fewer elements in the rows, columns or terms (of a block) are faster without the algorithm.
+/// Products with fewer elements in all rows, rows of a task, columns or terms of a block are faster without the
+/// algorithm.
 struct LeastProduct {
-  int64_t elements, columns, terms;
+  int64_t elements, rowsOfTask, columns, terms;
 };
 } // namespace
 
-/// 28 vectors of sums of 32 registers, or 12 of 16.
-static constexpr StrassenTile wideTile{.rows = 14, .panels = 2, .lastRows = 13, .fetching = 4, .storesSums = false};
-static constexpr StrassenTile narrowTile{.rows = 6, .panels = 1, .lastRows = 5, .fetching = 7, .storesSums = true};
+/// 28 vectors of sums of 32 registers, or 12 of 16. Sums of several blocks of k are added up in memory: wide tiles do
+/// so less often, narrow ones store the sums of B's quarters of one block.
+static constexpr StrassenTile wideTile{
+    .rows = 14, .panels = 2, .lastRows = 13, .fetching = 4, .blocksTogether = 2, .storesSums = false};
+static constexpr StrassenTile narrowTile{
+    .rows = 6, .panels = 1, .lastRows = 5, .fetching = 7, .blocksTogether = 1, .storesSums = true};
 static_assert(wideTile.panels * panelWidth == loop::strassenColumns[1] &&
               narrowTile.panels * panelWidth == loop::strassenColumns[0] &&
               wideTile.panelsOfTile() * panelWidth == loop::strassenUnit);
 
-/// Where sums are stored; the first of processors that follow streams, whose second-level caches are half as large.
-static constexpr LeastProduct leastBesideStreams{.elements = 128 * 768, .columns = 768, .terms = 640};
-static constexpr LeastProduct leastStored{.elements = 96 * 384, .columns = 256, .terms = 256};
+/// Where sums are stored; the first of processors that follow streams, whose second-level caches are a quarter of those
+/// that the second was measured with.
+static constexpr LeastProduct leastBesideStreams{
+    .elements = 128 * 768, .rowsOfTask = 64, .columns = 768, .terms = 640};
+static constexpr LeastProduct leastStored{.elements = 96 * 384, .rowsOfTask = 48, .columns = 256, .terms = 256};
 
 /// Products by a sum of B's quarters.
 static constexpr int64_t sumsOfColumns = 5;
 
-static const StrassenTile &tileOf(const CpuLevel &level) { return level.addsBesideProducts ? wideTile : narrowTile; }
+static const StrassenTile &tileOf(const CpuLevel &level) { return level.vectorBits > 256 ? wideTile : narrowTile; }
 
 int64_t cpu::panelsOfStrassen(const CpuLevel &level) { return tileOf(level).panelsOfTile(); }
+
+int64_t cpu::blocksOfStrassen(const CpuLevel &level) { return tileOf(level).blocksTogether; }
 
 //===----------------------------------------------------------------------===//
 // Plan
@@ -138,8 +146,9 @@ bool cpu::takesStrassen(const ContractionForm &form, const CpuLevel &level) {
   if (level.vectorBits > 256)
     return level.addsBesideProducts;
   const LeastProduct &least = level.followsStreams ? leastBesideStreams : leastStored;
-  return form.m.getValue() * form.k.getValue() >= least.elements && form.n.getValue() >= least.columns &&
-         form.blocks.kSize.getValue() >= least.terms;
+  int64_t rows = form.m.getValue();
+  return rows * form.k.getValue() >= least.elements && rows / form.blocks.m.getValue() >= least.rowsOfTask &&
+         form.n.getValue() >= least.columns && form.blocks.kSize.getValue() >= least.terms;
 }
 
 bool ContractionEmission::takesStrassen() const { return !e.isStage && cpu::takesStrassen(f, e.level); }
@@ -336,7 +345,7 @@ static SmallVector<Product> listProducts() {
           {.a = LowerTerms, .b = 0, .other = -1, .sign = 0, .targets = {{2, 1}, {3, -1}}}}; // M2
 }
 
-/// Of the panels behind the tile its share, as many bytes in each step of products that fetch of the same one.
+/// Each product fetches a share of one of the panels behind the tile; those of the same panel as many bytes a step each.
 void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const ContractionTask &task,
                                            const ContractionTile &tile, int64_t product) {
   if (product >= quarters.fetching)
@@ -344,21 +353,23 @@ void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const Contrac
   int64_t most = llvm::divideCeil(quarters.fetching, quarters.panelsOfTile()), panel = product / most;
   int64_t part = product % most, parts = std::min(most, quarters.fetching - panel * most);
   int64_t tiles = std::max<int64_t>(*i.asConstant(c.splitPairs().tiles) / *i.asConstant(c.mBlocks), 1);
-  int64_t bytes = llvm::divideCeil(panelWidth * f.accumulatorBytes(), tiles * parts);
-  Value rowBytes = i.constant(panelWidth * f.accumulatorBytes());
+  int64_t rowBytes = panelWidth * f.accumulatorBytes(), bytes = llvm::divideCeil(rowBytes, tiles * parts);
   ContractionEmission::PanelStep step = c.nextPanels(task, tile);
   Value panels = step.panels ? step.panels : i.constant(quarters.panelsOfTile()),
         rows = step.rows ? step.rows : i.constant(0);
   Value size = i.mul(c.panelWords(), i.constant(f.accumulatorBytes()));
-  Value from = i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), rowBytes));
+  Value from = i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), i.constant(rowBytes)));
   // Where the loop over k stands at 0.
   Value number = i.sub(tile.number, task.firstTile), span = i.sub(tile.kUpper, tile.kLower);
   Value before = i.add(i.mul(number, i.constant(parts)), i.constant(part));
+  if (tiles * parts > rowBytes) // of a byte each: the last ones have none
+    before = i.min(before, i.constant(rowBytes - 1));
   Value share = i.mul(i.sub(i.mul(span, before), tile.kLower), i.constant(bytes));
   Value base = c.panelAddress(task, tile.panel, tile.kLower);
   operands.fetched = {hide(e, e.getAddress(base, e.builder.getI8Type(), i.add(from, share)))};
-  int64_t rowsOfStep = *i.asConstant(operands.loops.back().bStride) / panelWidth; // of both terms' or of sums
-  operands.fetchedBytes = i.constant(bytes * 2 / rowsOfStep);
+  // For each row that a step moves on by: of the panel two, of stored sums one.
+  int64_t rowsOfStep = *i.asConstant(operands.loops.back().bStride) / panelWidth;
+  operands.fetchedBytes = i.constant(2 * bytes / rowsOfStep);
 }
 
 TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const ContractionTile &tile,
@@ -466,6 +477,7 @@ void StrassenEmission::multiplyQuarters(const ContractionTask &task, const Contr
     if (!product.continues)
       carried.clear();
   }
+  assert(!quarters.storesSums || sumsBefore == sumsOfColumns);
   noteColumns(true);
 }
 

@@ -43,7 +43,11 @@ static bool isPlainBesideStreams(loop::ContractionOp op) {
     return false;
   ContractionForm form = analyzeContraction(op);
   return llvm::any_of(getCpuLevels(), [&](const CpuLevel &level) {
-    return level.followsStreams && takesStrassen(form, level) != takesStrassen(form, *findCpuLevel(level.base));
+    if (!level.followsStreams)
+      return false;
+    const CpuLevel *base = findCpuLevel(level.base);
+    assert(base && "a level of processors that follow streams adds to another");
+    return takesStrassen(form, level) != takesStrassen(form, *base);
   });
 }
 
@@ -166,9 +170,9 @@ public:
 
   /// Dot products of bytes and bf16, by vectors and in matrix registers: processors that have these multiply vectors of
   /// bf16 at half the speed of f32, and take 1.1 to 1.7 times as long for a quantised model by vectors. Rows in fixed
-  /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which
-  /// with 512-bit vectors takes 1.01 to 1.1 times as long as plain products where its sums take the units of
-  /// multiply-adds, has a level of its own, and so have processors that follow streams by themselves.
+  /// point, whose products are of bytes, are no operands of matrix registers. Strassen's algorithm, which with 512-bit
+  /// vectors takes 1.01 to 1.1 times as long as plain products where its sums take the units of multiply-adds, has a
+  /// level of its own, and so have processors that follow streams by themselves.
   llvm::SmallVector<llvm::StringRef> findSpecialLevels(loop::KernelOp kernel) const override {
     LevelWants wants = findWants(kernel);
     llvm::SmallVector<llvm::StringRef> found;

@@ -6,6 +6,7 @@ import unittest
 from pathlib import Path
 
 import onnx
+import ptc
 from onnx import TensorProto, helper, numpy_helper
 
 PTC = None  # the command; run.py sets it
@@ -38,3 +39,14 @@ class ModelTest(unittest.TestCase):
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return library
+
+    def run_levels(self, library, **inputs):
+        """A level and its y, for each level of the library that this processor runs."""
+        results = []
+        for level in ptc.load(library).levels:
+            try:
+                results.append((level, ptc.load(library, cpu_level=level)(**inputs)["y"]))
+            except ptc.Error as error:
+                self.assertIn("this processor lacks what CPU level", str(error))
+        self.assertGreater(len(results), 0)
+        return results
