@@ -74,8 +74,7 @@ static_assert(wideTile.panels * panelWidth == loop::strassenColumns[1] &&
 
 /// Where sums are stored; the first of processors that follow streams, whose second-level caches are a quarter of those
 /// that the second was measured with.
-static constexpr LeastProduct leastBesideStreams{
-    .elements = 128 * 768, .rowsOfTask = 64, .columns = 768, .terms = 640};
+static constexpr LeastProduct leastBesideStreams{.elements = 128 * 768, .rowsOfTask = 64, .columns = 768, .terms = 640};
 static constexpr LeastProduct leastStored{.elements = 96 * 384, .rowsOfTask = 48, .columns = 256, .terms = 256};
 
 /// Products by a sum of B's quarters.
@@ -345,7 +344,8 @@ static SmallVector<Product> listProducts() {
           {.a = LowerTerms, .b = 0, .other = -1, .sign = 0, .targets = {{2, 1}, {3, -1}}}}; // M2
 }
 
-/// Each product fetches a share of one of the panels behind the tile; those of the same panel as many bytes a step each.
+/// Each product fetches a share of one of the panels behind the tile; those of the same panel as many bytes a step
+/// each.
 void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const ContractionTask &task,
                                            const ContractionTile &tile, int64_t product) {
   if (product >= quarters.fetching)
@@ -358,7 +358,8 @@ void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const Contrac
   Value panels = step.panels ? step.panels : i.constant(quarters.panelsOfTile()),
         rows = step.rows ? step.rows : i.constant(0);
   Value size = i.mul(c.panelWords(), i.constant(f.accumulatorBytes()));
-  Value from = i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), i.constant(rowBytes)));
+  Value from =
+      i.add(i.mul(i.add(panels, i.constant(panel)), size), i.mul(i.add(rows, tile.kLower), i.constant(rowBytes)));
   // Where the loop over k stands at 0.
   Value number = i.sub(tile.number, task.firstTile), span = i.sub(tile.kUpper, tile.kLower);
   Value before = i.add(i.mul(number, i.constant(parts)), i.constant(part));

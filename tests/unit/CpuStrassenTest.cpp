@@ -2,6 +2,8 @@
 #include "tests/unit/TemplateKernels.h"
 #include "tests/unit/TemplateRunner.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -20,18 +22,23 @@ struct Product {
 
   explicit Product(Matmul of) : shape(of) {
     shape.isStrassen = true;
-    a = randomFloats(shape.m * shape.k, 1);
-    b = randomFloats(shape.k * shape.n, 2);
+    a = randomFloats(rows() * shape.k, 1);
+    b = randomFloats(shape.batch * shape.k * shape.n, 2);
     bias = randomFloats(shape.n, 3);
-    residual = randomFloats(shape.m * shape.n, 4);
+    residual = randomFloats(rows() * shape.n, 4);
   }
 
+  /// Of all matrices of the batch.
+  int64_t rows() const { return shape.batch * shape.m; }
+
   std::vector<float> run(const cpu::CpuLevel &level, int64_t pieces) {
-    std::vector<float> panels = packPanels(b.data(), shape.k, shape.n, shape.n, 1);
+    std::vector<float> panels;
+    for (int64_t matrix = 0; matrix < shape.batch; ++matrix)
+      llvm::append_range(panels, packPanels(&b[size_t(matrix * shape.k * shape.n)], shape.k, shape.n, shape.n, 1));
     auto kernel = CompiledKernel::share(shape.text(), level);
     REQUIRE(kernel);
     CHECK(kernel->config.find("strassen") != std::string::npos);
-    std::vector<float> c(size_t(shape.m * shape.n) + guard, -777.0f);
+    std::vector<float> c(size_t(rows() * shape.n) + guard, -777.0f);
     kernel->run({a.data(), panels.data(), bias.data(), residual.data(), c.data()}, {}, pieces);
     for (size_t at = c.size() - guard; at < c.size(); ++at)
       REQUIRE(c[at] == -777.0f);
@@ -41,12 +48,13 @@ struct Product {
   /// The largest error in a row, over the sum of magnitudes that a plain sum's error is in proportion to.
   double errorOf(int64_t row, const std::vector<float> &c) const {
     double worst = 0;
+    const float *matrix = &b[size_t(row / shape.m * shape.k * shape.n)];
     for (int64_t n = 0; n < shape.n; ++n) {
       double sum = 0, squares = 0;
       for (int64_t k = 0; k < shape.k; ++k) {
-        if (shape.isMaskedLhs && (row + k) % 2)
+        if (shape.isMaskedLhs && (row % shape.m + k) % 2)
           continue;
-        double product = double(a[size_t(row * shape.k + k)]) * b[size_t(k * shape.n + n)];
+        double product = double(a[size_t(row * shape.k + k)]) * matrix[k * shape.n + n];
         sum += product;
         squares += product * product;
       }
@@ -76,15 +84,16 @@ TEST_CASE("Strassen's products are right for any number of rows, blocks of terms
                        // Large enough for levels that store sums of columns.
                        Matmul{.m = 96, .n = 448, .k = 416}, Matmul{.m = 129, .n = 768, .k = 768, .hasBias = true},
                        Matmul{.m = 66, .n = 768, .k = 1536, .hasBias = true, .hasResidual = true},
-                       // With a last block of fewer terms; with rows that are computed.
+                       // With a last block of fewer terms; with rows that are computed; of several matrices.
                        Matmul{.m = 96, .n = 256, .k = 1600, .hasResidual = true},
-                       Matmul{.m = 130, .n = 768, .k = 1600, .isMaskedLhs = true}})
+                       Matmul{.m = 130, .n = 768, .k = 1600, .isMaskedLhs = true},
+                       Matmul{.batch = 3, .m = 97, .n = 384, .k = 416, .hasBias = true, .isMaskedLhs = true}})
     for (const cpu::CpuLevel *level : runnableLevels()) {
       INFO("level " << level->name.str() << " m " << shape.m << " n " << shape.n << " k " << shape.k);
       Product product(shape);
       std::vector<float> c = product.run(*level, 3);
       double worst = 0;
-      for (int64_t row = 0; row < shape.m; row += 3)
+      for (int64_t row = 0; row < product.rows(); row += 3)
         worst = larger(worst, product.errorOf(row, c));
       CHECK(worst < mostError(shape.k));
     }
