@@ -498,7 +498,7 @@ FailureOr<KernelPlan> cpu::planContraction(loop::KernelOp kernel, loop::Contract
   });
   if (form.strassen.at) {
     NamedAttrList all(config);
-    all.set("algorithm", builder.getStringAttr("strassen"));
+    all.set(loop::algorithmAttr, builder.getStringAttr(loop::strassenAttr));
     config = all.getDictionary(kernel.getContext());
   }
   return KernelPlan{

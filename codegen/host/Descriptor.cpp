@@ -296,7 +296,8 @@ public:
 
   Constant *variant(const VariantCode &code) {
     auto site = [&](const LaunchSite &site) {
-      return c.record({c.i32(site.kernel), c.i32(site.custom), c.string(site.nodes)}, sizeof(ptc_rt_launch_site));
+      return c.record({c.i32(site.kernel), c.i32(site.custom), c.string(site.nodes), c.i32(site.copies)},
+                      sizeof(ptc_rt_launch_site));
     };
     auto tap = [&](const TapSite &tap) {
       return c.record({c.string(tap.node), c.string(tap.op), c.string(tap.output), dtype(tap.dtype), c.i32(tap.rank),

@@ -67,6 +67,7 @@ struct LaunchSite {
   unsigned kernel;
   std::string nodes;
   unsigned custom = 0; // of a call: the node of the user's own operator
+  bool copies = false; // as in ptc_rt_launch_site
 };
 
 /// A value shown to an observer; `launch` indexes the launch sites, or is UINT32_MAX.

@@ -3,6 +3,7 @@
 #include "ir/Diagnostics.h"
 #include "ir/expr/DimName.h"
 #include "ir/loop/Recurrence.h"
+#include "ir/loop/Strassen.h"
 
 using namespace llvm;
 
@@ -24,6 +25,12 @@ SmallVector<loop::LaunchOp> getJoined(loop::LaunchOp launch) {
   for (loop::LaunchOp last = loop::getLastJoined(launch); launches.back() != last;)
     launches.push_back(mlir::cast<loop::LaunchOp>(launches.back()->getNextNode()));
   return launches;
+}
+
+/// Whether a call of the kernel copies operands, whatever the number of its iterations.
+static bool copiesOperands(loop::KernelOp kernel) {
+  mlir::DictionaryAttr config = kernel.getConfigAttr();
+  return config && config.contains(loop::algorithmAttr);
 }
 
 /// Fills the arrays of a launch's arguments, and counts it among the sites.
@@ -52,7 +59,9 @@ Expected<PartEmitter::LaunchCode> PartEmitter::prepareLaunch(loop::LaunchOp laun
   };
   unsigned site = whole.sites.size();
   whole.siteOf[launch] = site;
-  whole.sites.push_back({whole.kernels.ofLaunch.lookup(launch), nodesOf(launch.getLoc())});
+  whole.sites.push_back({.kernel = whole.kernels.ofLaunch.lookup(launch),
+                         .nodes = nodesOf(launch.getLoc()),
+                         .copies = copiesOperands(kernel)});
   return LaunchCode{buffers,
                     symbols,
                     evaluate(kernel.getIterations(), 1),

@@ -29,6 +29,8 @@ namespace ptc::loop {
 
 /// On a loop.panels: the product may be computed by Strassen's algorithm.
 inline constexpr llvm::StringLiteral strassenAttr = "strassen";
+/// In the config of a planned kernel some of whose levels do so: its value is strassenAttr.
+inline constexpr llvm::StringLiteral algorithmAttr = "algorithm";
 
 /// Columns of a quarter of B, at one level or another; what columns are a multiple of; as many terms as are a step of
 /// copies of A's quarters, and how far apart magnitudes may be.

@@ -3,8 +3,9 @@
  * A kernel's iterations are independent of each other, so that any cut gives the same bits; splits that do matter for
  * rounding (reductions) are part of the kernel. A launch is cut into a few pieces per participant: each participant
  * runs its own contiguous share in order, which keeps what it wrote in its own cache for the next kernel, and takes
- * pieces of others only when it has nothing left. More pieces even out a late or preempted thread; fewer save calls. A
- * piece never has fewer than `grain` iterations, which the compiler chose to be worth a fork.
+ * pieces of others only when it has nothing left. More pieces even out a late or preempted thread; fewer save calls,
+ * and what each call copies of the operands. A piece never has fewer than `grain` iterations, which the compiler chose
+ * to be worth a fork.
  *
  * Launches that do not depend on each other run as one loop, each cut into pieces of its own: the threads meet once. A
  * caller that asks for times gets them one after the other, so that each launch has a time.
@@ -20,7 +21,7 @@
 
 #include <string.h>
 
-enum { PIECES_PER_PARTICIPANT = 4, PIECES_PER_PHASE = 1, MAX_PIECES = 1 << 15 };
+enum { PIECES_PER_PARTICIPANT = 4, PIECES_OF_COPIES = 1, PIECES_PER_PHASE = 1, MAX_PIECES = 1 << 15 };
 
 /* Longer and shorter pieces take turns, so that contiguous shares of as many pieces are of one size, a longer one
  * first. */
@@ -84,8 +85,12 @@ static void run_loop(ptc_rt_task *tasks, uint32_t count, const ptc_model *model,
 /* How many pieces of at least `grain` iterations there are. */
 static int64_t most_pieces(int64_t iterations, int64_t grain) { return grain > 1 ? iterations / grain : iterations; }
 
-/* All iterations, `phase` of them at a time. */
-static void run_phases(ptc_rt_task *task, const ptc_model *model, int64_t phase, int64_t grain) {
+static int64_t pieces_of_participant(const ptc_rt_call_state *state, uint32_t site) {
+  return state->variant->launches[site].copies ? PIECES_OF_COPIES : PIECES_PER_PARTICIPANT;
+}
+
+/* All iterations, `phase` of them at a time, each phase in as many pieces for each participant. */
+static void run_phases(ptc_rt_task *task, const ptc_model *model, int64_t phase, int64_t grain, int64_t pieces_each) {
   int64_t participants = model->threads, iterations = task->iterations;
   int64_t most = most_pieces(phase, grain);
   if (participants > most)
@@ -94,8 +99,7 @@ static void run_phases(ptc_rt_task *task, const ptc_model *model, int64_t phase,
     run_alone(task);
     return;
   }
-  bool is_whole = phase == iterations;
-  int64_t pieces = participants * (is_whole ? PIECES_PER_PARTICIPANT : PIECES_PER_PHASE);
+  int64_t pieces = participants * pieces_each;
   pieces = pieces < most ? pieces : most;
   pieces = pieces < MAX_PIECES ? pieces : MAX_PIECES;
   for (task->first = 0; task->first < iterations; task->first += phase) {
@@ -145,7 +149,9 @@ static int32_t launch_phases(ptc_rt_call_state *state, const ptc_rt_part *part, 
   }
   ptc_rt_task task = make_task(state, part);
   uint64_t start = task.profiled ? ptc_rt_now() : 0;
-  run_phases(&task, state->model, phase, part->grain);
+  bool is_whole = phase == part->iterations;
+  run_phases(&task, state->model, phase, part->grain,
+             is_whole ? pieces_of_participant(state, part->site) : PIECES_PER_PHASE);
   if (task.profiled)
     ptc_rt_record_launch(&task, start);
   return fault_of(state, &task);
@@ -163,13 +169,13 @@ int32_t ptc_rt_launch(ptc_rt_call *call, uint32_t site, void *const *buffers, co
 }
 
 /* Cuts the tasks for as many threads as there is work for; returns their number. */
-static int64_t cut(ptc_rt_task *tasks, const int64_t *most, uint32_t count, int64_t threads) {
+static int64_t cut(ptc_rt_call_state *state, ptc_rt_task *tasks, const int64_t *most, uint32_t count) {
   int64_t sum = 0;
   for (uint32_t i = 0; i < count; i++)
     sum += most[i];
-  int64_t participants = threads < sum ? threads : sum;
+  int64_t threads = state->model->threads, participants = threads < sum ? threads : sum;
   for (uint32_t i = 0; i < count; i++) {
-    int64_t pieces = participants * PIECES_PER_PARTICIPANT;
+    int64_t pieces = participants * pieces_of_participant(state, tasks[i].site);
     pieces = pieces < most[i] ? pieces : most[i];
     pieces = pieces < MAX_PIECES / PTC_RT_MOST_JOINED ? pieces : MAX_PIECES / PTC_RT_MOST_JOINED;
     tasks[i].pieces = pieces > 1 ? pieces : 1;
@@ -196,7 +202,7 @@ int32_t ptc_rt_launch_joined(ptc_rt_call *call, const ptc_rt_part *parts, uint32
       most[tasked] = most_pieces(parts[i].iterations, parts[i].grain);
       tasks[tasked++] = make_task(state, &parts[i]);
     }
-  int64_t participants = cut(tasks, most, tasked, state->model->threads);
+  int64_t participants = cut(state, tasks, most, tasked);
   if (participants > 1)
     run_loop(tasks, tasked, state->model, participants);
   else
@@ -226,7 +232,7 @@ void ptc_rt_parallel_for(ptc_rt_call_state *call, int64_t count, void (*body)(vo
   void *buffers[] = {&bodies};
   ptc_rt_task task = {.kernel = run_bodies, .buffers = buffers, .iterations = count};
   if (count > 0)
-    run_phases(&task, call->model, count, 1);
+    run_phases(&task, call->model, count, 1, PIECES_PER_PARTICIPANT);
 }
 
 void ptc_rt_copy(void *target, const void *source, int64_t bytes) {

@@ -1,8 +1,11 @@
 """Large products that Strassen's algorithm computes, in whole models against sums of f64."""
 
+import collections
 import json
 import math
+import subprocess
 
+import models
 import numpy as np
 import ptc
 from models import ModelTest, model, value
@@ -103,3 +106,17 @@ class Strassen(ModelTest):
                 self.assertEqual(by_strassen(self.compile(layer(128, weights), name=f"unbalanced{len(columns)}")), {"q", "k", "v"})
         strict = self.compile(layer(128, all_weights()), "--fp=strict", name="strict")
         self.assertEqual(by_strassen(strict), set())
+
+    def test_pieces(self):
+        """Each call of a kernel copies rows, so a thread has one; any number of them gives the same bits."""
+        library = self.compile(layer(128, all_weights(768)))
+        trace = self.folder / "trace.json"
+        subprocess.run([models.PTC, "run", library, "-i", "random", "--threads=3", f"--profile={trace}"], check=True, capture_output=True)
+        spans = json.loads(trace.read_text())["traceEvents"]
+        pieces = collections.Counter(span["args"]["launch"] for span in spans if span.get("cat") == "piece" and set(span["args"]["nodes"].split(", ")) & NAMES)
+        self.assertGreater(len(pieces), 2)
+        self.assertEqual(set(pieces.values()), {3})
+        x = normal(1, 128, 768)
+        first, *others = (ptc.load(library, threads=threads)(x=x)["y"] for threads in (1, 2, 3, 7))
+        for other in others:
+            np.testing.assert_array_equal(other, first)

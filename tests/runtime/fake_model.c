@@ -97,8 +97,8 @@ static void gather_shapes(const int64_t *symbols, int64_t *const *shapes) { shap
 
 static const uint32_t guard_symbols[] = {0};
 static const ptc_rt_guard guards[] = {{"batch <= 64", 0, 1, 0, guard_symbols}};
-static const ptc_rt_launch_site scale_sites[] = {{0, 0, "layer1/mul, layer1/add"}};
-static const ptc_rt_launch_site gather_sites[] = {{1, 0, "lookup"}, {1, 0, "lookup_rest"}};
+static const ptc_rt_launch_site scale_sites[] = {{0, 0, "layer1/mul, layer1/add", 0}};
+static const ptc_rt_launch_site gather_sites[] = {{1, 0, "lookup", 0}, {1, 0, "lookup_rest", 0}};
 static const ptc_rt_tap_site taps[] = {{"layer1/add", "Add", "sum", {PTC_FLOAT, 32, 1}, 2, 3, 0}};
 static const ptc_rt_variant guarded_variant[] = {
     {"small", scale_program, scale_arena, scale_scratch, at_most_64, guards, scale_sites, 1, 1, taps, 1, 0, 0, 0, 0}};

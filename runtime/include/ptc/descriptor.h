@@ -182,6 +182,7 @@ typedef struct ptc_rt_launch_site {
   uint32_t kernel; /* UINT32_MAX: a call */
   uint32_t custom; /* of a call of an operator of the user's own: the node, in ptc_rt_custom_code */
   const char *nodes;
+  uint32_t copies; /* 1: each call of the kernel copies operands for its iterations, so a participant has one piece */
 } ptc_rt_launch_site;
 
 /* A value that the program shows to an observer. */
