@@ -69,10 +69,22 @@ static TimedModelOptions modelOptions(const BenchOptions &options, const SymbolD
   return how;
 }
 
+/// Whether both have a value of this name, of as many dims, with the same sizes where both know them.
+static bool areAlike(const ptc_value &one, const ptc_value &other) {
+  if (StringRef(one.name) != other.name || one.rank != other.rank)
+    return false;
+  auto agree = [](const auto &dims) {
+    const auto &[dim, otherDim] = dims;
+    return dim.extent < 0 || otherDim.extent < 0 || dim.extent == otherDim.extent;
+  };
+  unsigned rank = one.rank > 0 ? one.rank : 0;
+  return llvm::all_of(llvm::zip_equal(ArrayRef(one.dims, rank), ArrayRef(other.dims, rank)), agree);
+}
+
 /// Times say little beside each other where libraries take other inputs: they are of different models.
 static Error warnIfOtherInputs(Session &session, const ModelLibrary &library, const ModelLibrary &other,
                                StringRef function) {
-  std::vector<StringRef> inputs[2];
+  std::vector<const ptc_value *> inputs[2];
   const ModelLibrary *libraries[] = {&library, &other};
   for (auto [i, each] : llvm::enumerate(libraries)) {
     Expected<unsigned> number = each->findFunction(function);
@@ -80,10 +92,10 @@ static Error warnIfOtherInputs(Session &session, const ModelLibrary &library, co
       return number.takeError();
     const ptc_function &entry = each->table().functions[*number];
     for (const ptc_value &input : ArrayRef(entry.inputs, entry.input_count))
-      inputs[i].push_back(input.name);
-    llvm::sort(inputs[i]);
+      inputs[i].push_back(&input);
+    llvm::sort(inputs[i], [](auto *a, auto *b) { return StringRef(a->name) < b->name; });
   }
-  if (inputs[0] == inputs[1])
+  if (llvm::equal(inputs[0], inputs[1], [](auto *a, auto *b) { return areAlike(*a, *b); }))
     return Error::success();
   DiagnosticRecord record{.severity = DiagnosticRecord::Severity::Warning, .subject = other.path().str()};
   record.message = "its inputs are not those of '" + library.path().str() + "': these are times of different models";

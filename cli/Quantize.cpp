@@ -131,7 +131,13 @@ static Error measure(Session &session, Quantizer &quantizer, ObservedModel &mode
 
 /// --min-db
 static Error checkOutputs(const QuantizeReport &report, double leastDecibels) {
-  for (const OutputError &output : report.outputs)
+  for (const OutputError &output : report.outputs) {
+    if (output.error.count == 0)
+      return exitError(exitDifference,
+                       formatv("output '{0}' has no finite element in floats, of which --min-db could be told. Nothing "
+                               "is written",
+                               output.name),
+                       "samples with which the model of floats gives numbers");
     if (output.error.decibels() < leastDecibels)
       return exitError(
           exitDifference,
@@ -139,6 +145,7 @@ static Error checkOutputs(const QuantizeReport &report, double leastDecibels) {
                   output.name, output.error.decibels(), leastDecibels),
           "--keep leaves a node in floats: try those that the report lists first; or --calibrate=entropy, or more "
           "samples");
+  }
   return Error::success();
 }
 

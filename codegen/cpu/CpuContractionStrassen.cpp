@@ -20,7 +20,7 @@
 // Sums of A copied beside, made in registers they would be two loads for each multiply-add's one. Sums of B that wide
 // tiles read from memory were slower: 0.95 to 1.06 of the plain time.
 //
-// Rows. Magnitudes of rows that meet must be finite, and within a factor of each other. Each pair of row tiles is
+// Rows. Norms of rows that meet must be finite, and within a factor of each other. Each pair of row tiles is
 // asked when it is copied, over all of k; where one row is not, its tile is computed plainly, and so is a last tile of
 // an odd number of rows. Tiles are those of all rows, however these are cut into tasks, so results do not depend on
 // threads.
@@ -39,8 +39,6 @@ using namespace ptc;
 using namespace ptc::cpu;
 
 using loop::strassenTerms;
-
-static constexpr uint32_t mostMagnitude = 0x5f800000; // 2^64 as a float's bits: sums and products stay finite
 
 /// What is copied of A: two quarters, and the five sums in the order of the products that they belong to.
 enum Copy : int64_t { Upper, Lower, Diagonal, LowerTerms, UpperTerms, Rows, OddTerms, copies };
@@ -252,22 +250,19 @@ Value StrassenEmission::isSet(Value flag) {
 // Copies of A
 //===----------------------------------------------------------------------===//
 
-/// Copies a row of the upper half and one of the lower, and returns vectors of the largest magnitudes in each, as bits.
+/// Copies a row of the upper half and one of the lower, and returns sums of the squares in each, by lanes.
 SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value target, int64_t height) {
   OpBuilder &b = e.builder;
-  auto words = VectorType::get(lanes, b.getI32Type());
-  Value mask = i.constant(cast<TypedAttr>(DenseElementsAttr::get(words, APInt(32, 0x7fffffff))));
+  auto words = VectorType::get(lanes, accumulator);
   SmallVector<Value> none(2, i.constant(cast<TypedAttr>(b.getZeroAttr(words))));
-  return e.createLoop(i.constant(0), c.k, 2 * lanes, none, [&](Value at, ValueRange most) {
-    SmallVector<Value> quarters, next(most);
+  return e.createLoop(i.constant(0), c.k, 2 * lanes, none, [&](Value at, ValueRange squares) {
+    SmallVector<Value> quarters, next(squares);
     for (size_t half : {0, 1}) {
       Value pieces[2];
       for (int64_t piece : {0, 1}) {
         Value address = e.getAddress(half ? lower : upper, accumulator, i.add(at, i.constant(piece * lanes)));
         pieces[piece] = e.createLoad(accumulator, lanes, address);
-        Value bits = LLVM::BitcastOp::create(b, e.loc, words, pieces[piece]);
-        Value magnitude = arith::AndIOp::create(b, e.loc, bits, mask);
-        next[half] = arith::MaxUIOp::create(b, e.loc, next[half], magnitude);
+        next[half] = LLVM::FMAOp::create(b, e.loc, pieces[piece], pieces[piece], next[half]);
       }
       for (int32_t odd : {0, 1}) {
         SmallVector<int32_t> order;
@@ -289,22 +284,26 @@ SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value
   });
 }
 
-/// Whether rows with these largest magnitudes may meet.
+/// Whether rows with these squares may meet. What is no number is not below anything.
 Value StrassenEmission::areNear(Value upper, Value lower) {
   OpBuilder &b = e.builder;
-  Type word = b.getI32Type();
-  auto largest = [&](Value v) -> Value { return LLVM::vector_reduce_umax::create(b, e.loc, word, v); };
-  Value x = largest(upper), y = largest(lower);
-  Value limit = i.constant(cast<TypedAttr>(b.getI32IntegerAttr(int32_t(mostMagnitude))));
-  Value isSmall =
-      arith::CmpIOp::create(b, e.loc, arith::CmpIPredicate::ult, arith::MaxUIOp::create(b, e.loc, x, y), limit);
-  Value factor = i.constant(cast<TypedAttr>(b.getFloatAttr(accumulator, double(loop::mostApart))));
-  auto number = [&](Value bits) -> Value { return LLVM::BitcastOp::create(b, e.loc, accumulator, bits); };
-  auto isWithin = [&](Value one, Value other) -> Value {
-    Value most = arith::MulFOp::create(b, e.loc, number(other), factor);
-    return arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OLE, number(one), most);
+  auto number = [&](double value) { return i.constant(cast<TypedAttr>(b.getFloatAttr(accumulator, value))); };
+  auto isBelow = [&](Value one, Value other) -> Value {
+    return arith::CmpFOp::create(b, e.loc, arith::CmpFPredicate::OLT, one, other);
   };
-  return i.logicalAnd(isSmall, i.logicalAnd(isWithin(x, y), isWithin(y, x)));
+  Value most = number(loop::mostSquare), least = number(loop::leastSquare);
+  Value factor = number(double(loop::mostApart * loop::mostApart));
+  auto isWithin = [&](Value one, Value other) -> Value {
+    return i.logicalAnd(i.logicalAnd(isBelow(one, most), isBelow(least, one)),
+                        isBelow(one, arith::MulFOp::create(b, e.loc, other, factor)));
+  };
+  auto sumOf = [&](Value lanesOfSum) -> Value {
+    auto sum = LLVM::vector_reduce_fadd::create(b, e.loc, accumulator, number(0), lanesOfSum);
+    sum.setFastmathFlags(LLVM::FastmathFlags::reassoc);
+    return sum;
+  };
+  Value x = sumOf(upper), y = sumOf(lower);
+  return i.logicalAnd(isWithin(x, y), isWithin(y, x));
 }
 
 void StrassenEmission::copyRows(const ContractionTask &task) {
@@ -321,8 +320,8 @@ void StrassenEmission::copyRows(const ContractionTask &task) {
             Value upper = c.rowAddresses(task, single, i.add(row, local))({}).front();
             Value lower = c.rowAddresses(task, single, i.add(i.add(row, half), local))({}).front();
             Value target = e.getAddress(first, accumulator, i.mul(local, value(f.strassen.pitch)));
-            SmallVector<Value> most = copyRowPair(upper, lower, target, rows.height);
-            return {arith::AndIOp::create(b, e.loc, carried.front(), areNear(most[0], most[1]))};
+            SmallVector<Value> squares = copyRowPair(upper, lower, target, rows.height);
+            return {arith::AndIOp::create(b, e.loc, carried.front(), areNear(squares[0], squares[1]))};
           });
       e.createStore(arith::ExtUIOp::create(b, e.loc, b.getI32Type(), near.front()), flagOf(task, row));
     });

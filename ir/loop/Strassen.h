@@ -12,8 +12,8 @@
 //
 // Errors, root mean squares over those of plain f32 products: 1.5 to 1.7 for normally distributed operands. They grow
 // with the largest quarter, where those of plain products grow with each: a row beside one that is r times as large has
-// errors about r times as large. So magnitudes that meet must be within a factor of mostApart: of a weight's rows and
-// columns when the model is compiled (ChooseStrassen.cpp), of A's rows when it runs.
+// errors about r times as large. So norms (roots of sums of squares) that meet must be within a factor of mostApart: of
+// a weight's rows and columns when the model is compiled (ChooseStrassen.cpp), of A's rows when it runs.
 //
 // A contraction that is computed this way has `strassen` on the loop.panels of its rhs. Targets and levels are free to
 // compute it plainly.
@@ -33,8 +33,11 @@ inline constexpr llvm::StringLiteral strassenAttr = "strassen";
 inline constexpr llvm::StringLiteral algorithmAttr = "algorithm";
 
 /// Columns of a quarter of B, at one level or another; what columns are a multiple of; as many terms as are a step of
-/// copies of A's quarters, and how far apart magnitudes may be.
+/// copies of A's quarters, and how far apart norms may be.
 inline constexpr int64_t strassenColumns[] = {16, 32}, strassenUnit = 64, strassenTerms = 32, mostApart = 8;
+
+/// Between these are the squares of norms that may meet: sums of products are finite and normal.
+inline constexpr float mostSquare = 0x1p80f, leastSquare = 0x1p-80f;
 
 } // namespace ptc::loop
 

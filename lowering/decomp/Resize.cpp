@@ -67,10 +67,6 @@ public:
       v[i] = i;
     return v;
   }
-  double inSize() const { return in; }
-  double outSize() const { return out; }
-  /// The result's size before it is rounded down.
-  double exactOutSize() const { return exactOut; }
   template <typename F> static Vector map(Vector a, F f) {
     for (double &x : a)
       x = f(x);
@@ -85,6 +81,11 @@ public:
   /// A quotient: of a product, a sum that follows would see what rounding takes away, and ties move.
   Vector unscaled(Vector a) const {
     return map(std::move(a), [=, this](double x) { return x / scale; });
+  }
+  /// Corners on corners, and 0 for a single element; in this order, in which halves stay halves.
+  Vector betweenCorners(Vector a) const {
+    double steps = exactOut - 1;
+    return map(std::move(a), [=, this](double x) { return steps == 0 ? 0.0 : x * (in - 1) / steps; });
   }
   /// The rounded size moves the centre.
   Vector aboutCentre(Vector a) const { return add(std::move(a), in / 2.0 * (1 - out / exactOut)); }
@@ -123,6 +124,11 @@ public:
   Vector mul(Vector a, double b) const { return n.mul(a, b); }
   Vector mul(Vector a, Value b) const { return n.mul(a, b); }
   Vector unscaled(Vector a) const { return n.div(a, scale()); }
+  Vector betweenCorners(Vector a) const {
+    Value steps = add(exactOutSize(), -1.0), one = n.scalarLike(1, steps), zero = n.scalarLike(0, steps);
+    Value isSingle = n.equal(steps, zero), between = n.div(mul(a, add(inSize(), -1.0)), n.select(isSingle, one, steps));
+    return n.select(isSingle, n.scalarLike(0, between), between);
+  }
   Vector aboutCentre(Vector a) const {
     if (!axis.hasOwnScale())
       return a;
@@ -139,13 +145,12 @@ private:
   Type wide;
 };
 
-template <typename A, typename Ratio>
-typename A::Vector coordinates(const A &a, const std::string &transformation, Ratio ratio) {
+template <typename A> typename A::Vector coordinates(const A &a, const std::string &transformation) {
   auto i = a.positions();
   if (transformation == "asymmetric")
     return a.unscaled(i);
   if (transformation == "align_corners")
-    return a.mul(i, ratio(a.inSize(), a.outSize()));
+    return a.betweenCorners(i);
   auto c = a.unscaled(a.add(i, 0.5));
   if (transformation == "tf_half_pixel_for_nn")
     return c;
@@ -171,8 +176,7 @@ std::vector<double> staticCoordinates(const Axis &axis, const std::string &trans
   bool isSingle = out == 1 && (transformation == "pytorch_half_pixel" || transformation == "align_corners");
   if (isSingle)
     return {0.0};
-  double steps = a.exactOutSize() - 1;
-  return coordinates(a, transformation, [=](double in, double) { return steps == 0 ? 0.0 : (in - 1) / steps; });
+  return coordinates(a, transformation);
 }
 
 //===----------------------------------------------------------------------===//
@@ -372,12 +376,7 @@ Value emittedCoordinates(NodeContext &n, const Axis &axis, const std::string &tr
     Value several = rounded(a.add(rounded(n.div(moved, divisor)), rounded(n.mul(last, axis.start))));
     return n.select(isSingle, n.mul(last, 0.5 * (axis.start + axis.end)), several);
   }
-  auto ratio = [&](Value in, Value) { // one result element sits at 0
-    Value steps = n.add(a.exactOutSize(), -1.0), one = n.scalarLike(1, steps), zero = n.scalarLike(0, steps);
-    Value isSingle = n.equal(steps, zero);
-    return n.select(isSingle, zero, n.div(n.add(in, -1.0), n.select(isSingle, one, steps)));
-  };
-  Value c = coordinates(a, transformation, ratio);
+  Value c = coordinates(a, transformation);
   if (transformation == "pytorch_half_pixel" || transformation == "align_corners") { // one result element sits at 0
     Value isSingle = n.lessEqual(a.outSize(), n.scalarLike(1, a.outSize()));
     c = n.select(isSingle, n.scalarLike(0, c), c);

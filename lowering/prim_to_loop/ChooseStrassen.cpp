@@ -31,8 +31,7 @@ namespace ptc {
 } // namespace ptc
 
 static constexpr int64_t fewestRows = 32, fewestColumns = 192, fewestTerms = 192;
-static constexpr int64_t fewestOddRows = 96;                         // of which the last few are multiplied plainly
-static constexpr float mostSquare = 0x1p80f, leastSquare = 0x1p-80f; // of norms: sums of products are finite and normal
+static constexpr int64_t fewestOddRows = 96; // of which the last few are multiplied plainly
 
 namespace {
 /// A matrix, row-major in the model's file.

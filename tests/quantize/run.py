@@ -288,6 +288,7 @@ class Quantize(unittest.TestCase):
                       {"w": np.float32([[1], [-1]]), "none": np.float32(0)})
         self.quantize(proto, [{"x": np.float32([[2, 1]])}])
         self.assertIn("output 'y': no element of it is finite in floats", self.printed)
+        self.assertIn("--min-db", self.ptc("quantize", "model.onnx", "--data", "samples", "--min-db=-99", code=1))
 
     def test_files_that_cannot_be_written(self):
         """Told before a sample is read."""

@@ -122,6 +122,18 @@ class RuntimeInputs(unittest.TestCase):
                 for s in (ints(1, 2, 16, 24), ints(1, 2, 5, 7), ints(1, 2, 1, 3)):
                     sized.check(self, x=sparse(1, 2, 8, 12), s=s)
 
+    def test_resize_between_two_elements(self):
+        """Halves of i * (in - 1) / (out - 1) are halves, whether sizes are known, free or found."""
+        for near in ("round_prefer_floor", "round_prefer_ceil", "floor"):
+            resize = f'y = Resize<mode="nearest", coordinate_transformation_mode="align_corners", nearest_mode="{near}">(x, , , s)'
+            found = Compiled(f"m (float[1, a] x, int64[2] s) => (float[n, q] y) {{ {resize} }}")
+            for size, result in ((4, 31), (32, 31), (7, 13), (31, 32)):
+                x = np.arange(size, dtype=np.float32)[None]
+                found.check(self, x=x, s=ints(1, result))
+                for width in ("a", size):
+                    known = Compiled(f"m (float[1, {width}] x) => (float[n, q] y) <int64[2] s = {{1, {result}}}> {{ {resize} }}")
+                    known.check(self, x=x)
+
     def test_resize_by_scales_that_no_float_is(self):
         """Products are rounded in f32, whether width and scales are known or found: 1.3 makes 13 of 10, 116 of 90, and
         48000 / 44100 84603 of 77729, the first size that the quotient of integers misses."""

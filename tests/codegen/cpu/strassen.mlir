@@ -8,7 +8,7 @@
 // Seven loops over half of the terms for a tile of 28 rows and four panels, with sums and differences of B made in
 // registers, and one of plain products for tiles whose rows are too far apart.
 // CHECK-LABEL:     define {{.*}} @products
-// CHECK:           call i32 @llvm.vector.reduce.umax
+// CHECK:           call reassoc float @llvm.vector.reduce.fadd
 // CHECK-COUNT-224: call <16 x float> @llvm.fma.v16f32
 // CHECK-NOT:       call <16 x float> @llvm.fma.v16f32
 // CHECK:           ret i32

@@ -5,14 +5,14 @@
 // A tile of 12 rows and two panels, whose quarters are six rows by two vectors: seven loops of four terms a turn, five of
 // them once more with sums as they are stored, and one of plain products.
 // CHECK-LABEL:     define {{.*}} @products
-// CHECK:           call i32 @llvm.vector.reduce.umax
+// CHECK:           call reassoc float @llvm.vector.reduce.fadd
 // CHECK-COUNT-624: call <8 x float> @llvm.fma.v8f32
 // CHECK-NOT:       call <8 x float> @llvm.fma.v8f32
 // CHECK:           ret i32
 
 // Too few terms for processors that follow streams.
 // PLAIN-LABEL: define {{.*}} @products
-// PLAIN-NOT:   call i32 @llvm.vector.reduce.umax
+// PLAIN-NOT:   call reassoc float @llvm.vector.reduce.fadd
 // PLAIN:       ret i32
 loop.kernel @products(%a: !loop.buffer<[96*384] x f32>, %w: !loop.buffer<[24*384*16] x f32>, %y: !loop.buffer<[96*384] x f32>)
     attributes {symbols = [], parallel = 0 : i64, arguments_written = array<i64: 2>} {
