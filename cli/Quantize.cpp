@@ -132,7 +132,7 @@ static Error measure(Session &session, Quantizer &quantizer, ObservedModel &mode
 /// --min-db
 static Error checkOutputs(const QuantizeReport &report, double leastDecibels) {
   for (const OutputError &output : report.outputs) {
-    if (output.error.count == 0)
+    if (output.error.count == 0 && std::isfinite(leastDecibels))
       return exitError(exitDifference,
                        formatv("output '{0}' has no finite element in floats, of which --min-db could be told. Nothing "
                                "is written",
