@@ -253,8 +253,7 @@ Value StrassenEmission::isSet(Value flag) {
 /// Copies a row of the upper half and one of the lower, and returns sums of the squares in each, by lanes.
 SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value target, int64_t height) {
   OpBuilder &b = e.builder;
-  auto words = VectorType::get(lanes, accumulator);
-  SmallVector<Value> none(2, i.constant(cast<TypedAttr>(b.getZeroAttr(words))));
+  SmallVector<Value> none(2, i.constant(cast<TypedAttr>(b.getZeroAttr(VectorType::get(lanes, accumulator)))));
   return e.createLoop(i.constant(0), c.k, 2 * lanes, none, [&](Value at, ValueRange squares) {
     SmallVector<Value> quarters, next(squares);
     for (size_t half : {0, 1}) {

@@ -75,9 +75,6 @@ public:
   Vector add(Vector a, double b) const {
     return map(std::move(a), [=](double x) { return x + b; });
   }
-  Vector mul(Vector a, double b) const {
-    return map(std::move(a), [=](double x) { return x * b; });
-  }
   /// A quotient: of a product, a sum that follows would see what rounding takes away, and ties move.
   Vector unscaled(Vector a) const {
     return map(std::move(a), [=, this](double x) { return x / scale; });
