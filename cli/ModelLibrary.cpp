@@ -1,8 +1,11 @@
 #include "cli/ModelLibrary.h"
 #include "compiler/Capabilities.h"
 #include "compiler/artifact/LibraryCheck.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/BinaryFormat/Magic.h"
+#include "llvm/Object/BuildID.h"
+#include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -98,14 +101,30 @@ static Error checkFile(Session &session, StringRef path) {
   return Error::success();
 }
 
+Expected<json::Value> readManifest(StringRef library) {
+  SmallString<128> path(library);
+  sys::path::replace_extension(path, ".json");
+  if (!sys::fs::exists(path))
+    return exitError(exitFile, "the manifest '" + path + "' is missing");
+  Expected<std::string> text = readFile(path);
+  if (!text)
+    return text.takeError();
+  Expected<json::Value> manifest = json::parse(*text);
+  if (!manifest)
+    return exitError(exitUsage, "'" + path + "' is not JSON: " + toString(manifest.takeError()));
+  auto file = object::ObjectFile::createObjectFile(library);
+  if (!file)
+    return file.takeError();
+  std::string id = toHex(object::getBuildID(file->getBinary()), /*LowerCase=*/true);
+  const json::Object *root = manifest->getAsObject();
+  if (!root || !root->getArray("kernels") || root->getString("build_id") != StringRef(id))
+    return exitError(exitUsage, "'" + path + "' was not written with '" + library + "'");
+  return manifest;
+}
+
 /// A library that was compiled without weights runs, and computes nothing of use.
 static void warnIfWeightless(Session &session, StringRef path) {
-  SmallString<128> beside(path);
-  sys::path::replace_extension(beside, ".json");
-  auto text = MemoryBuffer::getFile(beside);
-  if (!text)
-    return;
-  Expected<json::Value> manifest = json::parse((*text)->getBuffer());
+  Expected<json::Value> manifest = readManifest(path);
   if (!manifest)
     return consumeError(manifest.takeError());
   const json::Object *root = manifest->getAsObject(), *weights = root ? root->getObject("weights") : nullptr;

@@ -9,6 +9,10 @@
 #include <memory>
 #include <optional>
 
+namespace llvm::json {
+class Value;
+} // namespace llvm::json
+
 namespace ptc {
 
 /// How a model is to be created.
@@ -84,6 +88,8 @@ private:
 llvm::Expected<std::vector<Tensor>> runOnce(const ModelLibrary &library, const InstanceOptions &options,
                                             std::vector<Tensor> inputs);
 
+/// The manifest beside the library, if it was written with it.
+llvm::Expected<llvm::json::Value> readManifest(llvm::StringRef library);
 /// Whether a file is a library rather than a model: by its suffix or, whatever its name, by its first bytes.
 bool isLibraryFile(llvm::StringRef path);
 /// Of a library that was just written, which is not opened only where it is another kind of machine's: what it cannot

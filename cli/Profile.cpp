@@ -2,12 +2,7 @@
 #include "ir/prim/Prim.h"
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Object/BuildID.h"
-#include "llvm/Object/ObjectFile.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
-#include "llvm/Support/Path.h"
 #include <cmath>
 #include <map>
 
@@ -142,28 +137,6 @@ std::vector<KernelTime> timeKernels(ArrayRef<ptc_span> spans) {
   }
   llvm::stable_sort(result, [](const KernelTime &a, const KernelTime &b) { return a.seconds > b.seconds; });
   return result;
-}
-
-/// The manifest beside the library, if it was written with it.
-static Expected<json::Value> readManifest(StringRef library) {
-  SmallString<128> path(library);
-  sys::path::replace_extension(path, ".json");
-  if (!sys::fs::exists(path))
-    return exitError(exitFile, "the manifest '" + path + "' is missing");
-  Expected<std::string> text = readFile(path);
-  if (!text)
-    return text.takeError();
-  Expected<json::Value> manifest = json::parse(*text);
-  if (!manifest)
-    return exitError(exitUsage, "'" + path + "' is not JSON: " + toString(manifest.takeError()));
-  auto file = object::ObjectFile::createObjectFile(library);
-  if (!file)
-    return file.takeError();
-  std::string id = toHex(object::getBuildID(file->getBinary()), /*LowerCase=*/true);
-  const json::Object *root = manifest->getAsObject();
-  if (!root || !root->getArray("kernels") || root->getString("build_id") != StringRef(id))
-    return exitError(exitUsage, "'" + path + "' was not written with '" + library + "'");
-  return manifest;
 }
 
 namespace {

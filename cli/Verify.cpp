@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
 #include <cmath>
 
@@ -228,14 +229,31 @@ static Error takeFlagsOfRun(VerifyOptions &options, const CLI::App &app) {
   return Error::success();
 }
 
+/// The type of --autocast that the subject is compiled with. Of a library the manifest beside it tells.
+static std::string autocastOf(const VerifyOptions &options) {
+  if (!options.isLibrary())
+    return options.compile.autocast;
+  Expected<json::Value> manifest = readManifest(options.compile.model);
+  if (!manifest) {
+    consumeError(manifest.takeError());
+    return {};
+  }
+  if (const json::Array *flags = manifest->getAsObject()->getArray("flags"))
+    for (const json::Value &flag : *flags)
+      if (StringRef text = flag.getAsString().value_or(""); text.consume_front("--autocast="))
+        return text.str();
+  return {};
+}
+
 /// What the flags say, or what a model bears that is compiled so: products of rounded operands are off by some units of
 /// the narrow type.
 static Tolerance toleranceOf(const VerifyOptions &options) {
   constexpr double units = 4;
   Tolerance tolerance;
-  if (options.compile.autocast == "bf16")
+  std::string autocast = autocastOf(options);
+  if (autocast == "bf16")
     tolerance.relative = tolerance.ofLargest = units * 0x1p-8;
-  else if (options.compile.autocast == "f16")
+  else if (autocast == "f16")
     tolerance.relative = tolerance.ofLargest = units * 0x1p-11;
   if (options.relative >= 0)
     tolerance.relative = options.relative;

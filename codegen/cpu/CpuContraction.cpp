@@ -178,7 +178,7 @@ Value ContractionEmission::movedBy(Value base, ValueRange outer) {
 }
 
 RowAddresses ContractionEmission::rowAddresses(const ContractionTask &task, const RowClass &rows, Value row) {
-  Value local = i.sub(row, task.firstRow);
+  Value local = i.sub(row, task.firstHeld);
   auto inScratch = [&](Value pitch, bool hasRows) -> RowAddresses {
     Value base = e.getAddress(lhsPack, f.lhs.element, i.mul(local, pitch));
     return [=, this, count = rows.height](ValueRange outer) {
@@ -596,24 +596,24 @@ void ContractionEmission::emitTogether(Value begin, Value end) {
 void ContractionEmission::emitTasks(Value begin, Value end) {
   if (endOfTasks)
     end = i.min(end, endOfTasks);
+  if (takesStrassen())
+    return emitRectangles(begin, end);
   if (hasLongStreams)
     return emitTogether(begin, end);
   bool packsA = f.lhs.isPacked();
   bool packsB = f.rhs.isPacked() && !f.blocks.isSplitK();
-  bool splitsA = takesStrassen(), copiesA = copiesRowsOfTasks(), fixesA = fixedPoint != FixedPoint::None;
+  bool copiesA = copiesRowsOfTasks(), fixesA = fixedPoint != FixedPoint::None;
   bool copiesInMatrix = matrix && matrix->copiesRows();
   // What the copies in scratch hold, as a number of (batch, block).
   SmallVector<Value> held(2, i.constant(-1));
   e.createLoop(begin, end, 1, held, [&](Value at, ValueRange carried) -> SmallVector<Value> {
     ContractionTask task = decodeTask(inTurn(begin, end, at));
-    Value lhsKey = sharesCopies() ? task.mBlock : i.add(i.mul(task.batch, mBlocks), task.mBlock);
+    Value lhsKey = i.add(i.mul(task.batch, mBlocks), task.mBlock);
     Value rhsKey = i.add(i.mul(task.batch, nBlocks), task.nBlock);
-    if (packsA || splitsA || copiesA || fixesA || takesPatches() || copiesInMatrix)
+    if (packsA || copiesA || fixesA || takesPatches() || copiesInMatrix)
       emitIf(i.compare(arith::CmpIPredicate::ne, lhsKey, carried[0]), [&] {
         if (packsA)
           packLhs(task);
-        if (splitsA)
-          copyForStrassen(task);
         if (takesPatches())
           patches->transformPixels(task);
         if (copiesA)

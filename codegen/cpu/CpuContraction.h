@@ -190,7 +190,7 @@ struct MatrixCopies {
 /// half of the terms to the next's (CpuContractionStrassen.cpp). Of levels that store sums of B, too: where these are,
 /// elements of one, and whether they are made. Null: products are plain.
 struct StrassenCopies {
-  Expr at, flagsAt, pitch;
+  Expr at, statesAt, pitch;
   Expr columnsAt, columnsSize, hasColumnsAt;
 };
 
@@ -278,6 +278,12 @@ bool permitsStrassen(const ContractionForm &form);
 /// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own, of so many panels.
 bool takesStrassen(const ContractionForm &form, const CpuLevel &level);
 int64_t panelsOfStrassen(const CpuLevel &level);
+/// What it takes to copy the rows of a tile, and to fetch columns of one and to make their sums, where other cores have
+/// them, in products of a tile.
+struct SidesOfTile {
+  double rows, columns;
+};
+SidesOfTile sidesOfStrassen(const CpuLevel &level);
 /// Blocks of k that it takes as one.
 int64_t blocksOfStrassen(const CpuLevel &level);
 /// Whether the product is one that it computes, in whole tiles.

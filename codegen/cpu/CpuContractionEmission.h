@@ -45,6 +45,12 @@ public:
 
   // Tasks and their tiles (CpuContractionTiles.cpp).
   ContractionTask decodeTask(mlir::Value index);
+  /// What follows from the task's batch and its tiles.
+  void setExtents(ContractionTask &task);
+  /// The first row of a tile; of their number, that behind the last.
+  mlir::Value startOfTile(mlir::Value rowTile);
+  /// Column tiles that no task cuts.
+  int64_t columnTilesOfUnit() const;
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {
     mlir::Value tiles, part, larger;
@@ -106,8 +112,6 @@ public:
 
   // Strassen's algorithm (CpuContractionStrassen.cpp). Column tiles and row tiles have halves then.
   bool takesStrassen() const;
-  /// Whether the same copies serve all matrices of the batch, whose tasks follow each other then.
-  bool sharesCopies() const;
   /// Tiles of pairs of rows; `larger` of them have one pair more. A last one may have an odd number of rows.
   Parts splitPairs();
   llvm::SmallVector<RowClass> classesOfPairs(const ContractionTask &task);
@@ -230,7 +234,10 @@ private:
     return tile;
   }
 
-  // Strassen's algorithm (CpuContractionStrassen.cpp).
+  // Strassen's algorithm (CpuContractionStrassen.cpp, CpuContractionRectangles.cpp).
+  void emitRectangles(mlir::Value begin, mlir::Value end);
+  /// Of the first so many tiles that scratch has copies of.
+  void forgetCopies(mlir::Value tiles);
   void copyForStrassen(const ContractionTask &task);
   void emitStrassenTiles(const ContractionTask &task, const ColumnClass &columns, mlir::Value panel, mlir::Value kLower,
                          mlir::Value kUpper);

@@ -187,7 +187,7 @@ void PackingEmission::packLhsRows(const ContractionTask &task) {
     });
   };
   forEachPackedRow(task, [&](Value number) {
-    Value local = i.sub(number, task.firstRow), row = e.getAddress(c.lhsPack, f.lhs.element, i.mul(local, pitch));
+    Value local = i.sub(number, task.firstHeld), row = e.getAddress(c.lhsPack, f.lhs.element, i.mul(local, pitch));
     c.setDims(point, f.firstM(), f.mDims, number);
     if (!c.copiesRuns())
       return packRow(row);

@@ -6,7 +6,7 @@
 // rows by two panels of 512-bit vectors, six by one panel of 256-bit ones. Each of the seven products is a register
 // tile over half of the terms, with sums in memory. What the quarters' sums and differences cost:
 //
-//   A   copies in scratch, [pair of row tiles][quarter or sum][row][term / 2], made once for all columns of a thread
+//   A   copies in scratch, [row tile][quarter or sum][row][term / 2], made once for all columns of a thread
 //   B   wide tiles make them in registers, in each product anew: two loads and an addition for each vector of B.
 //       Processors of AMD add beside their multiply-adds, so that only the loads show. Narrow tiles use a vector of B
 //       for half as many rows, and the loads would be what binds: the first tile of a block of rows stores what it
@@ -20,10 +20,10 @@
 // Sums of A copied beside, made in registers they would be two loads for each multiply-add's one. Sums of B that wide
 // tiles read from memory were slower: 0.95 to 1.06 of the plain time.
 //
-// Rows. Norms of rows that meet must be finite, and within a factor of each other. Each pair of row tiles is
-// asked when it is copied, over all of k; where one row is not, its tile is computed plainly, and so is a last tile of
-// an odd number of rows. Tiles are those of all rows, however these are cut into tasks, so results do not depend on
-// threads.
+// Rows. Norms of rows that meet must be finite, and within a factor of each other. A tile's pairs are asked when it is
+// copied, over all of k; where one is not, the tile is computed plainly, and so is a last tile of an odd number of
+// rows. Tiles are those of all rows, however these are shared out (CpuContractionRectangles.cpp), so results do not
+// depend on threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,10 +45,11 @@ enum Copy : int64_t { Upper, Lower, Diagonal, LowerTerms, UpperTerms, Rows, OddT
 
 namespace {
 /// Of a level: rows and panels of a quarter, rows of a last tile of an odd number of rows, products that fetch what is
-/// behind the tile, blocks of k that are taken as one, and whether sums of B are stored.
+/// behind the tile, blocks of k that are taken as one, whether sums of B are stored, and what the sides of a tile take.
 struct StrassenTile {
   int64_t rows, panels, lastRows, fetching, blocksTogether;
   bool storesSums;
+  SidesOfTile sides;
 
   constexpr int64_t panelsOfTile() const { return 2 * panels; }
 };
@@ -62,10 +63,20 @@ struct LeastProduct {
 
 /// 28 vectors of sums of 32 registers, or 12 of 16. Sums of several blocks of k are added up in memory: wide tiles do
 /// so less often, narrow ones store the sums of B's quarters of one block.
-static constexpr StrassenTile wideTile{
-    .rows = 14, .panels = 2, .lastRows = 13, .fetching = 4, .blocksTogether = 2, .storesSums = false};
-static constexpr StrassenTile narrowTile{
-    .rows = 6, .panels = 1, .lastRows = 5, .fetching = 7, .blocksTogether = 1, .storesSums = true};
+static constexpr StrassenTile wideTile{.rows = 14,
+                                       .panels = 2,
+                                       .lastRows = 13,
+                                       .fetching = 4,
+                                       .blocksTogether = 2,
+                                       .storesSums = false,
+                                       .sides = {.rows = 0.5, .columns = 0.75}};
+static constexpr StrassenTile narrowTile{.rows = 6,
+                                         .panels = 1,
+                                         .lastRows = 5,
+                                         .fetching = 7,
+                                         .blocksTogether = 1,
+                                         .storesSums = true,
+                                         .sides = {.rows = 1, .columns = 0.5}};
 static_assert(wideTile.panels * panelWidth == loop::strassenColumns[1] &&
               narrowTile.panels * panelWidth == loop::strassenColumns[0] &&
               wideTile.panelsOfTile() * panelWidth == loop::strassenUnit);
@@ -81,6 +92,8 @@ static constexpr int64_t sumsOfColumns = 5;
 static const StrassenTile &tileOf(const CpuLevel &level) { return level.vectorBits > 256 ? wideTile : narrowTile; }
 
 int64_t cpu::panelsOfStrassen(const CpuLevel &level) { return tileOf(level).panelsOfTile(); }
+
+SidesOfTile cpu::sidesOfStrassen(const CpuLevel &level) { return tileOf(level).sides; }
 
 int64_t cpu::blocksOfStrassen(const CpuLevel &level) { return tileOf(level).blocksTogether; }
 
@@ -126,7 +139,7 @@ void cpu::layOutStrassen(ContractionForm &form, ScratchLayout &layout) {
   strassen.pitch = roundUp(form.k.floorDiv(2), strassenTerms) + panelWidth; // rows do not crowd sets
   Expr pairs = form.blocks.rowsMost.ceilDiv(2);
   strassen.at = layout.add(pairs * strassen.pitch * int64_t(copies), form.accumulatorBytes());
-  strassen.flagsAt = layout.add(pairs, sizeof(int32_t));
+  strassen.statesAt = layout.add(roundUp(pairs, panelWidth), sizeof(int32_t)); // tiles are fewer
   Expr terms = form.blocks.isSplitK() ? form.blocks.kSize : form.k;
   strassen.columnsSize = terms.ceilDiv(2) * (narrowTile.panels * panelWidth);
   strassen.columnsAt = layout.add(strassen.columnsSize * sumsOfColumns, form.accumulatorBytes());
@@ -149,15 +162,6 @@ bool cpu::takesStrassen(const ContractionForm &form, const CpuLevel &level) {
 }
 
 bool ContractionEmission::takesStrassen() const { return !e.isStage && cpu::takesStrassen(f, e.level); }
-
-bool ContractionEmission::sharesCopies() const {
-  if (!takesStrassen() || f.lhs.form != LhsForm::InPlace || !ownsTasks(f))
-    return false;
-  for (int64_t dim = 0; dim < f.batchDims; ++dim)
-    if (f.lhs.index().uses(dimName(dim)))
-      return false;
-  return true;
-}
 
 /// In pairs of rows.
 ContractionEmission::Parts ContractionEmission::splitPairs() {
@@ -183,6 +187,9 @@ SmallVector<RowClass> ContractionEmission::classesOfPairs(const ContractionTask 
   return classes;
 }
 
+/// Of a tile's rows: what is added of them, or that they are multiplied plainly. In 32 bits.
+enum State : int32_t { NotCopied, Plain, Added };
+
 namespace {
 /// A product: which copy of A, by which quarter of B (or two: b + sign * other), and the quarters of C that it is added
 /// to, with a sign each. Quarters are numbered 11, 12, 21, 22. `continues`: the next product starts with its sums.
@@ -199,18 +206,25 @@ struct Product {
 class StrassenEmission : ContractionTechnique {
 public:
   using ContractionTechnique::ContractionTechnique;
-  void copyRows(const ContractionTask &task);
+  void forgetCopies(Value tiles);
+  /// Copies the task's rows, which `pack` has computed if scratch is to have them, where that has not been done.
+  void copyRows(const ContractionTask &task, llvm::function_ref<void(const ContractionTask &rows)> pack);
   void emitTile(const ContractionTask &task, const ContractionTile &tile);
   /// Whether the column tile's sums of B are stored.
   void noteColumns(bool areStored);
 
 private:
-  /// Where the copies of a quarter of A or of a sum begin, of the tile of so many rows from `row` on.
-  Value copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height);
-  /// Where it is noted whether quarters of that tile may be added.
-  Value flagOf(const ContractionTask &task, Value row);
-  Value isSet(Value flag);
-  SmallVector<Value> copyRowPair(Value upper, Value lower, Value target, int64_t height);
+  /// Where the copies of a tile begin, whose first row it is, or so many rows of them behind that.
+  Value copyOf(const ContractionTask &task, Value row, Value copied);
+  /// Where it is noted which copies that tile has.
+  Value stateOf(const ContractionTask &task, Value tile) { return stateAt(i.sub(tile, task.firstHeldTile)); }
+  Value stateAt(Value number) { return e.getAddress(c.scratchAt(f.strassen.statesAt), e.builder.getI32Type(), number); }
+  Value wordOf(int32_t number) { return i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(number))); }
+  /// Whether that is in memory.
+  Value isWord(Value address, int32_t number);
+  SmallVector<Value> copyRowPair(Value upper, Value lower, Value target, Value pairs);
+  /// Of the tile whose first row it is; returns whether all pairs are near.
+  Value copyPairs(const ContractionTask &task, Value row, Value pairs);
   Value areNear(Value upper, Value lower);
   void fetchBesideQuarters(TileOperands &operands, const ContractionTask &task, const ContractionTile &tile,
                            int64_t product);
@@ -229,29 +243,24 @@ private:
 } // namespace
 
 /// Of the pair that the row begins.
-Value StrassenEmission::copyOf(const ContractionTask &task, Value row, int64_t copy, int64_t height) {
-  Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true), pitch = value(f.strassen.pitch);
-  Value rows = i.add(i.mul(pair, i.constant(int64_t(copies))), i.constant(copy * height / 2));
+Value StrassenEmission::copyOf(const ContractionTask &task, Value row, Value copied) {
+  Value pair = i.floorDiv(i.sub(row, task.firstHeld), i.constant(2), true), pitch = value(f.strassen.pitch);
+  Value rows = i.add(i.mul(pair, i.constant(int64_t(copies))), copied);
   return e.getAddress(c.scratchAt(f.strassen.at), accumulator, i.mul(rows, pitch));
 }
 
-Value StrassenEmission::flagOf(const ContractionTask &task, Value row) {
-  Value pair = i.floorDiv(i.sub(row, task.firstRow), i.constant(2), true);
-  return e.getAddress(c.scratchAt(f.strassen.flagsAt), e.builder.getI32Type(), pair);
-}
-
-Value StrassenEmission::isSet(Value flag) {
-  Value zero = i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(0)));
-  Value word = e.createLoad(e.builder.getI32Type(), 1, flag);
-  return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::ne, word, zero);
+Value StrassenEmission::isWord(Value address, int32_t number) {
+  Value word = e.createLoad(e.builder.getI32Type(), 1, address);
+  return arith::CmpIOp::create(e.builder, e.loc, arith::CmpIPredicate::eq, word, wordOf(number));
 }
 
 //===----------------------------------------------------------------------===//
 // Copies of A
 //===----------------------------------------------------------------------===//
 
-/// Copies a row of the upper half and one of the lower, and returns sums of the squares in each, by lanes.
-SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value target, int64_t height) {
+/// Copies a row of the upper half and one of the lower, of so many pairs, and returns sums of the squares in each, by
+/// lanes.
+SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value target, Value pairs) {
   OpBuilder &b = e.builder;
   SmallVector<Value> none(2, i.constant(cast<TypedAttr>(b.getZeroAttr(VectorType::get(lanes, accumulator)))));
   return e.createLoop(i.constant(0), c.k, 2 * lanes, none, [&](Value at, ValueRange squares) {
@@ -273,7 +282,7 @@ SmallVector<Value> StrassenEmission::copyRowPair(Value upper, Value lower, Value
     Value a11 = quarters[0], a12 = quarters[1], a21 = quarters[2], a22 = quarters[3];
     auto add = [&](Value x, Value y) -> Value { return arith::AddFOp::create(b, e.loc, x, y); };
     auto subtract = [&](Value x, Value y) -> Value { return arith::SubFOp::create(b, e.loc, x, y); };
-    Value place = i.floorDiv(at, i.constant(2), true), apart = i.mul(i.constant(height / 2), value(f.strassen.pitch));
+    Value place = i.floorDiv(at, i.constant(2), true), apart = i.mul(pairs, value(f.strassen.pitch));
     Value all[copies] = {a11, a22, add(a11, a22), add(a21, a22), add(a11, a12), subtract(a21, a11), subtract(a12, a22)};
     for (auto [copy, vector] : llvm::enumerate(all)) {
       Value offset = i.add(place, i.mul(i.constant(int64_t(copy)), apart));
@@ -305,26 +314,45 @@ Value StrassenEmission::areNear(Value upper, Value lower) {
   return i.logicalAnd(isWithin(x, y), isWithin(y, x));
 }
 
-void StrassenEmission::copyRows(const ContractionTask &task) {
+void StrassenEmission::forgetCopies(Value tiles) {
+  auto type = VectorType::get(panelWidth, e.builder.getI32Type());
+  Value none = i.constant(cast<TypedAttr>(DenseElementsAttr::get(type, int32_t(NotCopied))));
+  loop(i.constant(0), tiles, panelWidth, [&](Value first) { e.createStore(none, stateAt(first)); });
+}
+
+Value StrassenEmission::copyPairs(const ContractionTask &task, Value row, Value pairs) {
   OpBuilder &b = e.builder;
-  for (const RowClass &rows : c.classesOfPairs(task)) {
-    if (rows.height % 2)
-      continue;
-    loop(rows.lower, rows.upper, 1, [&](Value tile) {
-      Value row = c.firstRowOf(rows, tile), yes = i.constant(cast<TypedAttr>(b.getBoolAttr(true)));
-      RowClass single{.height = 1};
-      Value first = copyOf(task, row, Upper, rows.height), half = i.constant(rows.height / 2);
-      SmallVector<Value> near = e.createLoop(
-          i.constant(0), half, 1, ValueRange(yes), [&](Value local, ValueRange carried) -> SmallVector<Value> {
-            Value upper = c.rowAddresses(task, single, i.add(row, local))({}).front();
-            Value lower = c.rowAddresses(task, single, i.add(i.add(row, half), local))({}).front();
-            Value target = e.getAddress(first, accumulator, i.mul(local, value(f.strassen.pitch)));
-            SmallVector<Value> squares = copyRowPair(upper, lower, target, rows.height);
-            return {arith::AndIOp::create(b, e.loc, carried.front(), areNear(squares[0], squares[1]))};
-          });
-      e.createStore(arith::ExtUIOp::create(b, e.loc, b.getI32Type(), near.front()), flagOf(task, row));
+  Value first = copyOf(task, row, i.constant(0)), yes = i.constant(cast<TypedAttr>(b.getBoolAttr(true)));
+  auto copyPair = [&](Value local, ValueRange carried) -> SmallVector<Value> {
+    RowClass single{.height = 1};
+    Value upper = c.rowAddresses(task, single, i.add(row, local))({}).front();
+    Value lower = c.rowAddresses(task, single, i.add(i.add(row, pairs), local))({}).front();
+    Value target = e.getAddress(first, accumulator, i.mul(local, value(f.strassen.pitch)));
+    SmallVector<Value> squares = copyRowPair(upper, lower, target, pairs);
+    return {arith::AndIOp::create(b, e.loc, carried.front(), areNear(squares[0], squares[1]))};
+  };
+  return e.createLoop(i.constant(0), pairs, 1, ValueRange(yes), copyPair).front();
+}
+
+void StrassenEmission::copyRows(const ContractionTask &task, llvm::function_ref<void(const ContractionTask &)> pack) {
+  loop(task.firstTile, task.endTile, 1, [&](Value tile) {
+    Value row = c.startOfTile(tile), end = c.startOfTile(i.add(tile, i.constant(1))), state = stateOf(task, tile);
+    emitIf(isWord(state, NotCopied), [&] {
+      ContractionTask own = task;
+      own.firstRow = row;
+      own.rows = i.sub(end, row);
+      pack(own);
+      e.createStore(wordOf(Plain), state);
+      auto copy = [&] {
+        Value areNear = copyPairs(own, row, i.floorDiv(own.rows, i.constant(2), true));
+        emitIf(areNear, [&] { e.createStore(wordOf(Added), state); });
+      };
+      if (*i.asConstant(c.m) % 2)
+        emitIf(i.compare(arith::CmpIPredicate::ne, end, c.m), copy);
+      else
+        copy();
     });
-  }
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,8 +378,9 @@ void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const Contrac
     return;
   int64_t most = llvm::divideCeil(quarters.fetching, quarters.panelsOfTile()), panel = product / most;
   int64_t part = product % most, parts = std::min(most, quarters.fetching - panel * most);
-  int64_t tiles = std::max<int64_t>(*i.asConstant(c.splitPairs().tiles) / *i.asConstant(c.mBlocks), 1);
-  int64_t rowBytes = panelWidth * f.accumulatorBytes(), bytes = llvm::divideCeil(rowBytes, tiles * parts);
+  int64_t rowBytes = panelWidth * f.accumulatorBytes();
+  Value sharers = i.mul(i.sub(task.endTile, task.firstTile), i.constant(parts));
+  Value bytes = i.add(i.floorDiv(i.constant(rowBytes - 1), sharers, true), i.constant(1));
   ContractionEmission::PanelStep step = c.nextPanels(task, tile);
   Value panels = step.panels ? step.panels : i.constant(quarters.panelsOfTile()),
         rows = step.rows ? step.rows : i.constant(0);
@@ -361,14 +390,13 @@ void StrassenEmission::fetchBesideQuarters(TileOperands &operands, const Contrac
   // Where the loop over k stands at 0.
   Value number = i.sub(tile.number, task.firstTile), span = i.sub(tile.kUpper, tile.kLower);
   Value before = i.add(i.mul(number, i.constant(parts)), i.constant(part));
-  if (tiles * parts > rowBytes) // of a byte each: the last ones have none
-    before = i.min(before, i.constant(rowBytes - 1));
-  Value share = i.mul(i.sub(i.mul(span, before), tile.kLower), i.constant(bytes));
+  before = i.min(before, i.constant(rowBytes - 1)); // of a byte each: the last ones have none
+  Value share = i.mul(i.sub(i.mul(span, before), tile.kLower), bytes);
   Value base = c.panelAddress(task, tile.panel, tile.kLower);
   operands.fetched = {hide(e, e.getAddress(base, e.builder.getI8Type(), i.add(from, share)))};
   // For each row that a step moves on by: of the panel two, of stored sums one.
   int64_t rowsOfStep = *i.asConstant(operands.loops.back().bStride) / panelWidth;
-  operands.fetchedBytes = i.constant(2 * bytes / rowsOfStep);
+  operands.fetchedBytes = hide(e, i.mul(bytes, i.constant(2 / rowsOfStep)));
 }
 
 TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const ContractionTile &tile,
@@ -387,7 +415,7 @@ TileOperands StrassenEmission::operandsOf(const ContractionTask &task, const Con
                             .upper = i.floorDiv(tile.kUpper, two, true),
                             .aStride = i.constant(1),
                             .bStride = i.constant(2 * panelWidth)});
-  Value rows = copyOf(task, tile.row, product.a, tile.rows.height);
+  Value rows = copyOf(task, tile.row, i.constant(product.a * tile.rows.height / 2));
   operands.rowAddresses = [=, this, count = tile.rows.height / 2](ValueRange) {
     return c.addressesApart(rows, accumulator, count, value(f.strassen.pitch));
   };
@@ -409,8 +437,7 @@ void StrassenEmission::takeStored(TileOperands &operands, Value stored) {
 
 void StrassenEmission::noteColumns(bool areStored) {
   if (quarters.storesSums)
-    e.createStore(i.constant(cast<TypedAttr>(e.builder.getI32IntegerAttr(areStored))),
-                  c.scratchAt(f.strassen.hasColumnsAt));
+    e.createStore(wordOf(areStored), c.scratchAt(f.strassen.hasColumnsAt));
 }
 
 /// Where the tile's sums lie: in the task's where k is cut, else from the first row on.
@@ -450,7 +477,7 @@ void StrassenEmission::multiplyQuarters(const ContractionTask &task, const Contr
   SmallVector<Value> carried;
   int64_t sumsBefore = 0; // of B
   // The first such tile stores what is made of B, for those below it.
-  Value areStored = quarters.storesSums ? isSet(c.scratchAt(f.strassen.hasColumnsAt)) : Value();
+  Value areStored = quarters.storesSums ? isWord(c.scratchAt(f.strassen.hasColumnsAt), true) : Value();
   TileShape shape{.rows = height, .panels = quarters.panels};
   SmallVector<Type> types(size_t(height * quarters.panels * panelWidth / lanes), VectorType::get(lanes, accumulator));
   for (auto [number, product] : llvm::enumerate(listProducts())) {
@@ -506,7 +533,8 @@ void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTi
     multiplyPlainly(task, tile);
   else
     e.emitIf(
-        isSet(flagOf(task, tile.row)), [&] { multiplyQuarters(task, tile); }, [&] { multiplyPlainly(task, tile); });
+        isWord(stateOf(task, tile.number), Added), [&] { multiplyQuarters(task, tile); },
+        [&] { multiplyPlainly(task, tile); });
   if (f.blocks.isSplitK())
     return;
   Value column = i.mul(tile.panel, i.constant(panelWidth));
@@ -514,7 +542,14 @@ void StrassenEmission::emitTile(const ContractionTask &task, const ContractionTi
                          i.add(column, i.constant(quarters.panelsOfTile() * panelWidth)));
 }
 
-void ContractionEmission::copyForStrassen(const ContractionTask &task) { StrassenEmission(*this).copyRows(task); }
+void ContractionEmission::forgetCopies(Value tiles) { StrassenEmission(*this).forgetCopies(tiles); }
+
+void ContractionEmission::copyForStrassen(const ContractionTask &task) {
+  StrassenEmission(*this).copyRows(task, [&](const ContractionTask &rows) {
+    if (f.lhs.isPacked())
+      packLhs(rows);
+  });
+}
 
 void ContractionEmission::emitStrassenTiles(const ContractionTask &task, const ColumnClass &columns, Value panel,
                                             Value kLower, Value kUpper) {

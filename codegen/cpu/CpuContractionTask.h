@@ -19,6 +19,8 @@ struct ContractionTask {
   llvm::SmallVector<mlir::Value> batchDims;
   mlir::Value firstRow, rows;       // rows [firstRow, firstRow + rows)
   mlir::Value firstTile, endTile;   // row tiles
+  mlir::Value firstHeld;            // the row that what scratch has of A begins with
+  mlir::Value firstHeldTile;        // and its tile
   mlir::Value firstPanel, endPanel; // panels
   mlir::Value firstColumnTile, endColumnTile;
 };

@@ -52,6 +52,10 @@ public:
   using ContractionTechnique::ContractionTechnique;
   /// The task's blocks; its rows and columns are not set.
   ContractionTask findBlocks(Value index);
+  /// What follows from its batch, and from its tiles.
+  void setMatrix(ContractionTask &task);
+  void setRows(ContractionTask &task);
+  void setPanels(ContractionTask &task);
   void cutInMatrixUnits(ContractionTask &task);
   void cutInPatches(ContractionTask &task);
   void cutInTiles(ContractionTask &task);
@@ -65,7 +69,7 @@ private:
 
 ContractionTask TaskCutter::findBlocks(Value index) {
   ContractionTask task;
-  if (hasRowsOutsideGroups(f) || c.sharesCopies()) {
+  if (hasRowsOutsideGroups(f)) {
     Value tasksOfRows = i.mul(value(f.batch), c.nBlocks), rest = i.mod(index, tasksOfRows, true);
     task.mBlock = i.floorDiv(index, tasksOfRows, true);
     task.batch = i.floorDiv(rest, c.nBlocks, true);
@@ -82,12 +86,16 @@ ContractionTask TaskCutter::findBlocks(Value index) {
     task.mBlock = mFastest ? fast : slow;
     task.nBlock = mFastest ? slow : fast;
   }
+  setMatrix(task);
+  return task;
+}
+
+void TaskCutter::setMatrix(ContractionTask &task) {
   task.matrix = f.rhs.matrices ? i.mod(task.batch, i.constant(f.rhs.matrices), true) : task.batch;
   EmissionPoint point;
   point.dims.assign(f.batchDims, Value());
   c.setDims(point, 0, f.batchDims, task.batch);
   task.batchDims = point.dims;
-  return task;
 }
 
 std::pair<Value, Value> TaskCutter::pieceOf(Value whole, Value pieces, Value number, int64_t unit) {
@@ -116,35 +124,50 @@ void TaskCutter::cutInPatches(ContractionTask &task) {
   std::tie(task.firstPanel, task.endPanel) = pieceOf(c.panels, c.nBlocks, task.nBlock);
 }
 
+/// Where a part begins of which the first `larger` are `more` larger than `part`.
+static Value startOf(InvariantBuilder &i, Value number, Value part, Value larger, int64_t more = 1) {
+  return i.add(i.mul(number, part), i.mul(i.min(number, larger), i.constant(more)));
+}
+
+Value ContractionEmission::startOfTile(Value rowTile) {
+  Parts rows = splitRows(*this);
+  if (!takesStrassen())
+    return startOf(i, rowTile, rows.part, rows.larger);
+  return i.min(startOf(i, rowTile, rows.part, rows.larger, /*more=*/2), m); // a last tile has other rows
+}
+
+void TaskCutter::setRows(ContractionTask &task) {
+  task.firstRow = c.startOfTile(task.firstTile);
+  task.rows = i.sub(c.startOfTile(task.endTile), task.firstRow);
+}
+
+void TaskCutter::setPanels(ContractionTask &task) {
+  int64_t known = *i.asConstant(c.panels), count = llvm::divideCeil(known, c.split.width);
+  Value part = i.constant(known / count), larger = i.constant(known % count);
+  task.firstPanel = startOf(i, task.firstColumnTile, part, larger);
+  task.endPanel = startOf(i, task.endColumnTile, part, larger);
+}
+
+int64_t ContractionEmission::columnTilesOfUnit() const {
+  return std::max<int64_t>(f.behind.panelUnit / split.width, 1);
+}
+
 void TaskCutter::cutInTiles(ContractionTask &task) {
-  ContractionEmission::Parts rows = splitRows(c);
-  std::tie(task.firstTile, task.endTile) = pieceOf(rows.tiles, c.mBlocks, task.mBlock);
+  std::tie(task.firstTile, task.endTile) = pieceOf(splitRows(c).tiles, c.mBlocks, task.mBlock);
   if (!i.asConstant(c.mBlocks)) { // made of divisions, as rows' addresses are (rowAddresses)
     task.firstTile = hide(e, task.firstTile);
     task.endTile = hide(e, task.endTile);
   }
-  auto startOf = [&](Value tile, Value part, Value larger) { return i.add(i.mul(tile, part), i.min(tile, larger)); };
-  auto startOfRows = [&](Value tile) {
-    if (!c.takesStrassen())
-      return startOf(tile, rows.part, rows.larger);
-    Value larger = i.mul(i.min(tile, rows.larger), i.constant(2));
-    return i.min(i.add(i.mul(tile, rows.part), larger), c.m); // a last tile has other rows
-  };
-  task.firstRow = startOfRows(task.firstTile);
-  task.rows = i.sub(startOfRows(task.endTile), task.firstRow);
+  setRows(task);
   auto known = i.asConstant(c.panels);
   if (!known) {
     std::tie(task.firstPanel, task.endPanel) = pieceOf(c.panels, c.nBlocks, task.nBlock);
     return;
   }
-  // Whole units, of which each is as many tiles.
-  int64_t count = llvm::divideCeil(*known, c.split.width),
-          tiles = std::max<int64_t>(f.behind.panelUnit / c.split.width, 1);
+  int64_t count = llvm::divideCeil(*known, c.split.width), tiles = c.columnTilesOfUnit();
   std::tie(task.firstColumnTile, task.endColumnTile) =
       pieceOf(i.constant(count / tiles), c.nBlocks, task.nBlock, tiles);
-  Value part = i.constant(*known / count), larger = i.constant(*known % count);
-  task.firstPanel = startOf(task.firstColumnTile, part, larger);
-  task.endPanel = startOf(task.endColumnTile, part, larger);
+  setPanels(task);
 }
 
 ContractionTask ContractionEmission::decodeTask(Value index) {
@@ -156,7 +179,16 @@ ContractionTask ContractionEmission::decodeTask(Value index) {
     cutter.cutInPatches(task);
   else
     cutter.cutInTiles(task);
+  task.firstHeld = task.firstRow;
+  task.firstHeldTile = task.firstTile;
   return task;
+}
+
+void ContractionEmission::setExtents(ContractionTask &task) {
+  TaskCutter cutter(*this);
+  cutter.setMatrix(task);
+  cutter.setRows(task);
+  cutter.setPanels(task);
 }
 
 //===----------------------------------------------------------------------===//

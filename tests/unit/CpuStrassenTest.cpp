@@ -22,7 +22,7 @@ struct Product {
 
   explicit Product(Matmul of) : shape(of) {
     shape.isStrassen = true;
-    a = randomFloats(rows() * shape.k, 1);
+    a = randomFloats((shape.sharesA ? shape.m : rows()) * shape.k, 1);
     b = randomFloats(shape.batch * shape.k * shape.n, 2);
     bias = randomFloats(shape.n, 3);
     residual = randomFloats(rows() * shape.n, 4);
@@ -49,12 +49,13 @@ struct Product {
   double errorOf(int64_t row, const std::vector<float> &c) const {
     double worst = 0;
     const float *matrix = &b[size_t(row / shape.m * shape.k * shape.n)];
+    int64_t rowOfA = shape.sharesA ? row % shape.m : row;
     for (int64_t n = 0; n < shape.n; ++n) {
       double sum = 0, squares = 0;
       for (int64_t k = 0; k < shape.k; ++k) {
         if (shape.isMaskedLhs && (row % shape.m + k) % 2)
           continue;
-        double product = double(a[size_t(row * shape.k + k)]) * matrix[k * shape.n + n];
+        double product = double(a[size_t(rowOfA * shape.k + k)]) * matrix[k * shape.n + n];
         sum += product;
         squares += product * product;
       }
@@ -87,7 +88,8 @@ TEST_CASE("Strassen's products are right for any number of rows, blocks of terms
                        // With a last block of fewer terms; with rows that are computed; of several matrices.
                        Matmul{.m = 96, .n = 256, .k = 1600, .hasResidual = true},
                        Matmul{.m = 130, .n = 768, .k = 1600, .isMaskedLhs = true},
-                       Matmul{.batch = 3, .m = 97, .n = 384, .k = 416, .hasBias = true, .isMaskedLhs = true}})
+                       Matmul{.batch = 3, .m = 97, .n = 384, .k = 416, .hasBias = true, .isMaskedLhs = true},
+                       Matmul{.batch = 3, .m = 130, .n = 768, .k = 768, .sharesA = true}})
     for (const cpu::CpuLevel *level : runnableLevels()) {
       INFO("level " << level->name.str() << " m " << shape.m << " n " << shape.n << " k " << shape.k);
       Product product(shape);
@@ -124,10 +126,19 @@ TEST_CASE("rows that Strassen's sums would spoil, or be spoilt by, are multiplie
 }
 
 TEST_CASE("Strassen's products do not depend on how rows and columns are cut into tasks", "[contraction]") {
-  auto shape = GENERATE(Matmul{.m = 197, .n = 512, .k = 256}, Matmul{.m = 197, .n = 768, .k = 1536});
+  // A block of rows and several; rows that are computed; matrices with rows of their own, and with the same ones.
+  auto shape = GENERATE(Matmul{.m = 128, .n = 768, .k = 768}, Matmul{.m = 197, .n = 512, .k = 256},
+                        Matmul{.m = 197, .n = 768, .k = 1536}, Matmul{.m = 1123, .n = 320, .k = 768},
+                        Matmul{.m = 131, .n = 768, .k = 768, .isMaskedLhs = true},
+                        Matmul{.batch = 3, .m = 97, .n = 768, .k = 768},
+                        Matmul{.batch = 5, .m = 130, .n = 768, .k = 768, .sharesA = true});
   for (const cpu::CpuLevel *level : runnableLevels()) {
     Product product(shape);
-    std::vector<float> whole = product.run(*level, 1), parts = product.run(*level, 7);
-    CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
+    std::vector<float> whole = product.run(*level, 1);
+    for (int64_t pieces : {2, 3, 5, 8, 16, 23}) {
+      INFO("level " << level->name.str() << " m " << shape.m << " batch " << shape.batch << " pieces " << pieces);
+      std::vector<float> parts = product.run(*level, pieces);
+      CHECK(std::memcmp(whole.data(), parts.data(), whole.size() * sizeof(float)) == 0);
+    }
   }
 }

@@ -91,12 +91,13 @@ static std::vector<std::string> present(std::vector<std::string> names) {
 std::string Matmul::text() const {
   std::string M = extent(symbolicM, m), N = extent(symbolicN, n), K = extent(symbolicK, k), B = str(batch);
   std::string panelCount = str((n + 15) / 16);
-  std::string typeA = buffer(times({B, M, K}), type);
+  std::string typeA = buffer(sharesA ? times({M, K}) : times({B, M, K}), type);
   std::string typeB = buffer(isPacked ? times({B, panelCount, K, "16"}) : times({B, K, N}), type);
   std::string typeC = buffer(times({B, M, N}), type), typeBias = buffer(N, type);
   // Dims: b, m, n, k.
-  std::string aIndex =
-      transposeA ? "d0*" + times({K, M}) + " + d3*" + M + " + d1" : "d0*" + times({M, K}) + " + d1*" + K + " + d3";
+  std::string aIndex = transposeA ? "d3*" + M + " + d1" : "d1*" + K + " + d3";
+  if (!sharesA)
+    aIndex = "d0*" + times({M, K}) + " + " + aIndex;
   std::string bIndex =
       transposeB ? "d0*" + times({N, K}) + " + d2*" + K + " + d3" : "d0*" + times({K, N}) + " + d3*" + N + " + d2";
   std::string cIndex =

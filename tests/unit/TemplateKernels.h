@@ -27,6 +27,7 @@ struct Matmul {
   bool isPacked = true;    // B in unit panels
   bool isStrassen = false; // B's rows and columns suit Strassen's algorithm
   bool transposeA = false; // A is stored [b, k, m]
+  bool sharesA = false;    // all matrices of B are multiplied with one A [m, k]
   bool transposeB = false; // B is stored [b, n, k] (not packed)
   bool transposeC = false; // C and residual are stored [b, n, m]
   bool hasBias = false, hasResidual = false;

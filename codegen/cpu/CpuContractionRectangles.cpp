@@ -1,0 +1,176 @@
+//===- CpuContractionRectangles.cpp - the tiles of a call, by rectangles --===//
+//
+// Problem. Where tiles need copies of their rows of A, or sums of their columns, a thread should have few rows and few
+// columns, and threads as many tiles each. Tasks of all rows copy all of them, and 12 column tiles are no even share
+// for 8 or 16 threads.
+//
+// Idea. A call's tasks of the plan are taken as a share of all tiles, numbered so that any share is a few rectangles:
+// in a block of rows, groups of neighbouring column tiles follow each other, of each its strips, which are row tiles.
+// A rectangle is computed column by column. A whole block is one: the order of a single thread.
+//
+//   columns   0  1   2  3   4  5  ..       Of 16 threads one has strips 0 and 1, one 2 and 3, the next ones 4 and 5,
+//   strips    0      5      10             which are in two groups. Of two threads the first one has 0 to 14, the whole
+//             1      6      11             first three groups.
+//             2      7      12
+//             3      8      13
+//             4      9      14
+//
+// Rows are copied when the first rectangle needs them, and serve those that follow in the same block.
+//
+//===----------------------------------------------------------------------===//
+
+#include "codegen/cpu/CpuContractionEmission.h"
+#include "ir/expr/DimName.h"
+
+using namespace mlir;
+using namespace ptc;
+using namespace ptc::cpu;
+
+static constexpr int64_t manyThreads = 16; // that are to have even shares
+
+namespace {
+
+/// Tiles in the same rows and columns, as a task: of how many strips; of how many row tiles scratch has the copies, and
+/// a number that no others have.
+struct Rectangle {
+  ContractionTask task;
+  Value strips, tilesHeld, held;
+};
+
+/// A row of the plan's is a row tile, or all of a block where rows are not cut; a column is as many column tiles as no
+/// task cuts.
+class RectangleCutter : ContractionTechnique {
+public:
+  explicit RectangleCutter(ContractionEmission &contraction);
+  /// The first strip of a task of the plan; of the number of tasks, that of strips.
+  Value stripOf(Value task) {
+    return i.floorDiv(i.mul(task, i.constant(rows * groups)), i.constant(blocks * blocksOfColumns), true);
+  }
+  /// Of a call, at most: each block of rows but the first and the last is one.
+  Value mostRectangles() { return i.add(i.mul(value(f.batch), i.constant(blocks)), i.constant(2)); }
+  /// The largest that begins with the strip and ends before `end`. Behind that, one of a strip that nobody has: what is
+  /// divided by its extents stands where these are known, used or not.
+  Rectangle cut(Value strip, Value end);
+
+private:
+  int64_t chooseGroups();
+  /// Sets the matrix, and the block of rows; returns the strip's number in the part of the block that the matrix has.
+  Value findBlock(Rectangle &rectangle, Value strip);
+  Value startOfBlock(Value block) { return i.floorDiv(i.mul(block, i.constant(rows)), i.constant(blocks), true); }
+
+  int64_t rows, columns, blocks, blocksOfColumns, tilesOfRow, groups;
+  Value matricesOfRow; // of the batch, that are multiplied with the same rows
+};
+
+} // namespace
+
+/// Whether all matrices of the batch are multiplied with the same rows of A.
+static bool hasSameRows(const ContractionForm &f) {
+  if (f.lhs.form != LhsForm::InPlace)
+    return false;
+  for (int64_t dim = 0; dim < f.batchDims; ++dim)
+    if (f.lhs.index().uses(dimName(dim)))
+      return false;
+  return true;
+}
+
+RectangleCutter::RectangleCutter(ContractionEmission &contraction) : ContractionTechnique(contraction) {
+  int64_t tiles = *i.asConstant(c.splitPairs().tiles);
+  blocks = *i.asConstant(c.mBlocks);
+  blocksOfColumns = *i.asConstant(c.nBlocks);
+  tilesOfRow = f.behind.hasAllRows ? tiles : 1;
+  rows = tiles / tilesOfRow;
+  columns = *i.asConstant(c.panels) / (c.split.width * c.columnTilesOfUnit());
+  groups = chooseGroups();
+  matricesOfRow = hasSameRows(f) ? value(f.batch) : i.constant(1);
+}
+
+/// Those with which the thread that has the most has the least work.
+int64_t RectangleCutter::chooseGroups() {
+  int64_t matrices = f.batch.asConstant().value_or(1), rowsOfBlock = std::max<int64_t>(rows / blocks, 1), best = 1;
+  double leastWork = std::numeric_limits<double>::infinity();
+  SidesOfTile sides = sidesOfStrassen(e.level);
+  for (int64_t count = 1; count <= columns; ++count) {
+    if (columns % count)
+      continue;
+    int64_t strips = llvm::divideCeil(matrices * rows * count, manyThreads), width = columns / count;
+    int64_t groupsOfThread = llvm::divideCeil(strips, rowsOfBlock), rowsOfThread = std::min(strips, rowsOfBlock);
+    double work =
+        double(strips * width) + sides.rows * double(rowsOfThread) + sides.columns * double(groupsOfThread * width);
+    if (work < leastWork) {
+      leastWork = work;
+      best = count;
+    }
+  }
+  return best;
+}
+
+Value RectangleCutter::findBlock(Rectangle &rectangle, Value strip) {
+  Value ofRow = i.mul(i.constant(groups), matricesOfRow), ofAllRows = i.mul(i.constant(rows), ofRow);
+  Value matrix = i.floorDiv(strip, ofAllRows, true), within = i.mod(strip, ofAllRows, true), block = i.constant(0);
+  if (blocks > 1) { // the last one that begins in this row or before
+    Value nextRow = i.add(i.floorDiv(within, ofRow, true), i.constant(1));
+    block = i.floorDiv(i.sub(i.mul(nextRow, i.constant(blocks)), i.constant(1)), i.constant(rows), true);
+  }
+  Value first = startOfBlock(block), end = startOfBlock(i.add(block, i.constant(1)));
+  rectangle.held = i.add(i.mul(matrix, i.constant(blocks)), block);
+  rectangle.tilesHeld = i.mul(i.sub(end, first), i.constant(tilesOfRow));
+  rectangle.task.firstHeldTile = i.mul(first, i.constant(tilesOfRow));
+  rectangle.task.firstHeld = c.startOfTile(rectangle.task.firstHeldTile);
+  within = i.sub(within, i.mul(first, ofRow));
+  if (i.asConstant(matricesOfRow) == 1) {
+    rectangle.task.batch = matrix;
+    return within;
+  }
+  Value ofMatrix = i.mul(i.sub(end, first), i.constant(groups));
+  rectangle.task.batch = i.floorDiv(within, ofMatrix, true);
+  return i.mod(within, ofMatrix, true);
+}
+
+Rectangle RectangleCutter::cut(Value strip, Value end) {
+  Rectangle result;
+  Value within = findBlock(result, strip), left = i.max(i.sub(end, strip), i.constant(1));
+  Value height = i.floorDiv(result.tilesHeld, i.constant(tilesOfRow), true);
+  Value group = i.floorDiv(within, height, true), row = i.mod(within, height, true);
+  // Whole groups, or rows of one.
+  Value whole = i.min(i.floorDiv(left, height, true), i.sub(i.constant(groups), group));
+  Value isFirstRow = i.compare(arith::CmpIPredicate::eq, row, i.constant(0));
+  Value takesWhole = i.logicalAnd(isFirstRow, i.compare(arith::CmpIPredicate::sge, whole, i.constant(1)));
+  Value count = i.select(takesWhole, height, i.min(left, i.sub(height, row)));
+  Value across = i.select(takesWhole, whole, i.constant(1));
+  result.strips = i.mul(count, across);
+  // Made of divisions, as rows' addresses are (rowAddresses).
+  ContractionTask &task = result.task;
+  task.firstTile = hide(e, i.add(task.firstHeldTile, i.mul(row, i.constant(tilesOfRow))));
+  task.endTile = hide(e, i.add(task.firstTile, i.mul(count, i.constant(tilesOfRow))));
+  Value columnTiles = i.constant(columns / groups * c.columnTilesOfUnit());
+  task.firstColumnTile = hide(e, i.mul(group, columnTiles));
+  task.endColumnTile = hide(e, i.add(task.firstColumnTile, i.mul(across, columnTiles)));
+  c.setExtents(task);
+  return result;
+}
+
+void ContractionEmission::emitRectangles(Value begin, Value end) {
+  RectangleCutter cutter(*this);
+  Value endStrip = cutter.stripOf(end);
+  SmallVector<Value> firstAndHeld{cutter.stripOf(begin), i.constant(-1)};
+  auto emitNext = [&](Value, ValueRange carried) -> SmallVector<Value> {
+    Value strip = carried[0];
+    Rectangle next = cutter.cut(strip, endStrip);
+    emitIf(i.compare(arith::CmpIPredicate::slt, strip, endStrip), [&] {
+      emitIf(i.compare(arith::CmpIPredicate::ne, next.held, carried[1]), [&] { forgetCopies(next.tilesHeld); });
+      copyForStrassen(next.task);
+      loop(next.task.firstColumnTile, next.task.endColumnTile, columnTilesOfUnit(), [&](Value columnTile) {
+        ContractionTask task = next.task;
+        task.firstColumnTile = columnTile;
+        task.endColumnTile = i.add(columnTile, i.constant(columnTilesOfUnit()));
+        setExtents(task);
+        emitTask(task);
+        if (afterTask)
+          afterTask(task);
+      });
+    });
+    return {i.add(strip, next.strips), next.held};
+  };
+  e.createLoop(i.constant(0), cutter.mostRectangles(), 1, firstAndHeld, emitNext);
+}
