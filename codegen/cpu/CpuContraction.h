@@ -278,8 +278,8 @@ bool permitsStrassen(const ContractionForm &form);
 /// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own, of so many panels.
 bool takesStrassen(const ContractionForm &form, const CpuLevel &level);
 int64_t panelsOfStrassen(const CpuLevel &level);
-/// What it takes to copy the rows of a tile, and to fetch columns of one and to make their sums, where other cores have
-/// them, in products of a tile.
+/// What it takes to copy the rows of a tile, and to fetch columns of one and make their sums, which other cores have:
+/// in products of a tile.
 struct SidesOfTile {
   double rows, columns;
 };

@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace ptc;
 using namespace ptc::cpu;
 
-static constexpr int64_t manyThreads = 16; // that are to have even shares
+static constexpr int64_t manyThreads = 16; // with which, and with half as many, the widths of groups are chosen
 
 namespace {
 
@@ -53,6 +53,7 @@ public:
   Rectangle cut(Value strip, Value end);
 
 private:
+  double workOf(int64_t threads, int64_t count);
   int64_t chooseGroups();
   /// Sets the matrix, and the block of rows; returns the strip's number in the part of the block that the matrix has.
   Value findBlock(Rectangle &rectangle, Value strip);
@@ -85,20 +86,30 @@ RectangleCutter::RectangleCutter(ContractionEmission &contraction) : Contraction
   matricesOfRow = hasSameRows(f) ? value(f.batch) : i.constant(1);
 }
 
-/// Those with which the thread that has the most has the least work.
-int64_t RectangleCutter::chooseGroups() {
-  int64_t matrices = f.batch.asConstant().value_or(1), rowsOfBlock = std::max<int64_t>(rows / blocks, 1), best = 1;
-  double leastWork = std::numeric_limits<double>::infinity();
+/// What the thread that has the most does, times the threads, in products of a tile.
+double RectangleCutter::workOf(int64_t threads, int64_t count) {
   SidesOfTile sides = sidesOfStrassen(e.level);
-  for (int64_t count = 1; count <= columns; ++count) {
-    if (columns % count)
+  int64_t strips = f.batch.asConstant().value_or(1) * rows * count, height = std::max<int64_t>(rows / blocks, 1);
+  double most = 0;
+  for (int64_t thread = 0; thread < threads; ++thread) {
+    int64_t first = strips * thread / threads, end = strips * (thread + 1) / threads;
+    if (first == end)
       continue;
-    int64_t strips = llvm::divideCeil(matrices * rows * count, manyThreads), width = columns / count;
-    int64_t groupsOfThread = llvm::divideCeil(strips, rowsOfBlock), rowsOfThread = std::min(strips, rowsOfBlock);
-    double work =
-        double(strips * width) + sides.rows * double(rowsOfThread) + sides.columns * double(groupsOfThread * width);
-    if (work < leastWork) {
-      leastWork = work;
+    double across = double(columns / count), down = double(std::min(end - first, height));
+    double groupsOfThread = double((end - 1) / height - first / height + 1);
+    most = std::max(most, double(end - first) * across + sides.rows * down + sides.columns * groupsOfThread * across);
+  }
+  return most * double(threads);
+}
+
+/// Those with which many threads have the least work.
+int64_t RectangleCutter::chooseGroups() {
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t count = 1; count <= columns; ++count) {
+    double work = columns % count ? least : workOf(manyThreads / 2, count) + workOf(manyThreads, count);
+    if (work < least) {
+      least = work;
       best = count;
     }
   }

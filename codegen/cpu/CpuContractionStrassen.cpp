@@ -69,7 +69,7 @@ static constexpr StrassenTile wideTile{.rows = 14,
                                        .fetching = 4,
                                        .blocksTogether = 2,
                                        .storesSums = false,
-                                       .sides = {.rows = 0.5, .columns = 0.75}};
+                                       .sides = {.rows = 1, .columns = 0.75}};
 static constexpr StrassenTile narrowTile{.rows = 6,
                                          .panels = 1,
                                          .lastRows = 5,
