@@ -278,8 +278,8 @@ bool permitsStrassen(const ContractionForm &form);
 /// Whether the level's code makes use of it, outside stages of a recurrence. Its tiles are its own, of so many panels.
 bool takesStrassen(const ContractionForm &form, const CpuLevel &level);
 int64_t panelsOfStrassen(const CpuLevel &level);
-/// What it takes to copy the rows of a tile, and to fetch columns of one and make their sums, which other cores have:
-/// in products of a tile.
+/// In products of a tile: what it takes to copy a tile's rows, and to fetch its columns and make their sums, where
+/// other cores have them.
 struct SidesOfTile {
   double rows, columns;
 };

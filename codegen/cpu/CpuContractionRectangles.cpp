@@ -53,7 +53,7 @@ public:
   Rectangle cut(Value strip, Value end);
 
 private:
-  double workOf(int64_t threads, int64_t count);
+  double workOf(int64_t threads, int64_t count) const;
   int64_t chooseGroups();
   /// Sets the matrix, and the block of rows; returns the strip's number in the part of the block that the matrix has.
   Value findBlock(Rectangle &rectangle, Value strip);
@@ -86,8 +86,8 @@ RectangleCutter::RectangleCutter(ContractionEmission &contraction) : Contraction
   matricesOfRow = hasSameRows(f) ? value(f.batch) : i.constant(1);
 }
 
-/// What the thread that has the most does, times the threads, in products of a tile.
-double RectangleCutter::workOf(int64_t threads, int64_t count) {
+/// What the thread that has the most does, in products of a tile, times the threads: what their time is worth.
+double RectangleCutter::workOf(int64_t threads, int64_t count) const {
   SidesOfTile sides = sidesOfStrassen(e.level);
   int64_t strips = f.batch.asConstant().value_or(1) * rows * count, height = std::max<int64_t>(rows / blocks, 1);
   double most = 0;
@@ -102,12 +102,14 @@ double RectangleCutter::workOf(int64_t threads, int64_t count) {
   return most * double(threads);
 }
 
-/// Those with which many threads have the least work.
+/// Those with which many threads have the least work; results are the same with any.
 int64_t RectangleCutter::chooseGroups() {
   int64_t best = 1;
   double least = std::numeric_limits<double>::infinity();
   for (int64_t count = 1; count <= columns; ++count) {
-    double work = columns % count ? least : workOf(manyThreads / 2, count) + workOf(manyThreads, count);
+    if (columns % count)
+      continue;
+    double work = workOf(manyThreads / 2, count) + workOf(manyThreads, count);
     if (work < least) {
       least = work;
       best = count;
