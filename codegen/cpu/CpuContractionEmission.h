@@ -49,7 +49,8 @@ public:
   void setExtents(ContractionTask &task);
   /// The first row of a tile; of their number, that behind the last.
   mlir::Value startOfTile(mlir::Value rowTile);
-  /// Column tiles that no task cuts.
+  /// In all, where the panels are known, and of these as many as no task cuts: what nodes behind read together.
+  int64_t columnTiles() const;
   int64_t columnTilesOfUnit() const;
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {

@@ -81,7 +81,7 @@ RectangleCutter::RectangleCutter(ContractionEmission &contraction) : Contraction
   blocksOfColumns = *i.asConstant(c.nBlocks);
   tilesOfRow = f.behind.hasAllRows ? tiles : 1;
   rows = tiles / tilesOfRow;
-  columns = *i.asConstant(c.panels) / (c.split.width * c.columnTilesOfUnit());
+  columns = c.columnTiles() / c.columnTilesOfUnit();
   groups = chooseGroups();
   matricesOfRow = hasSameRows(f) ? value(f.batch) : i.constant(1);
 }

@@ -142,13 +142,17 @@ void TaskCutter::setRows(ContractionTask &task) {
 }
 
 void TaskCutter::setPanels(ContractionTask &task) {
-  int64_t known = *i.asConstant(c.panels), count = llvm::divideCeil(known, c.split.width);
+  int64_t known = *i.asConstant(c.panels), count = c.columnTiles();
   Value part = i.constant(known / count), larger = i.constant(known % count);
   task.firstPanel = startOf(i, task.firstColumnTile, part, larger);
   task.endPanel = startOf(i, task.endColumnTile, part, larger);
 }
 
+int64_t ContractionEmission::columnTiles() const { return llvm::divideCeil(*i.asConstant(panels), split.width); }
+
 int64_t ContractionEmission::columnTilesOfUnit() const {
+  if (f.behind.hasAllColumns)
+    return columnTiles();
   return std::max<int64_t>(f.behind.panelUnit / split.width, 1);
 }
 
@@ -159,14 +163,13 @@ void TaskCutter::cutInTiles(ContractionTask &task) {
     task.endTile = hide(e, task.endTile);
   }
   setRows(task);
-  auto known = i.asConstant(c.panels);
-  if (!known) {
+  if (!i.asConstant(c.panels)) {
     std::tie(task.firstPanel, task.endPanel) = pieceOf(c.panels, c.nBlocks, task.nBlock);
     return;
   }
-  int64_t count = llvm::divideCeil(*known, c.split.width), tiles = c.columnTilesOfUnit();
+  int64_t tiles = c.columnTilesOfUnit();
   std::tie(task.firstColumnTile, task.endColumnTile) =
-      pieceOf(i.constant(count / tiles), c.nBlocks, task.nBlock, tiles);
+      pieceOf(i.constant(c.columnTiles() / tiles), c.nBlocks, task.nBlock, tiles);
   setPanels(task);
 }
 

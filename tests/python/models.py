@@ -40,12 +40,12 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return library
 
-    def run_levels(self, library, **inputs):
+    def run_levels(self, library, threads=0, **inputs):
         """A level and its y, for each level of the library that this processor runs."""
         results = []
         for level in ptc.load(library).levels:
             try:
-                results.append((level, ptc.load(library, cpu_level=level)(**inputs)["y"]))
+                results.append((level, ptc.load(library, cpu_level=level, threads=threads)(**inputs)["y"]))
             except ptc.Error as error:
                 self.assertIn("this processor lacks what CPU level", str(error))
         self.assertGreater(len(results), 0)

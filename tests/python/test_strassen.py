@@ -107,6 +107,28 @@ class Strassen(ModelTest):
         strict = self.compile(layer(128, all_weights()), "--fp=strict", name="strict")
         self.assertEqual(by_strassen(strict), set())
 
+    def test_rows_behind(self):
+        """A norm behind a product reads its whole rows, and the sum behind that one takes the place of its other operand: no thread
+        may have some columns of them alone, nor compute either more than once."""
+        rows, size = 784, 256
+        weights = {name: weight(size, size) for name in ("first", "q", "up", "last")} | {"scale": normal(size), "shift": normal(size)}
+        nodes = [helper.make_node("MatMul", ["x", "first"], ["a"]), helper.make_node("MatMul", ["a", "q"], ["b"], "q"), helper.make_node("Relu", ["b"], ["c"]),
+                 helper.make_node("MatMul", ["c", "up"], ["d"], "up"), helper.make_node("LayerNormalization", ["d", "scale", "shift"], ["norm"], "norm", axis=-1),
+                 helper.make_node("Add", ["a", "norm"], ["sum"]), helper.make_node("MatMul", ["sum", "last"], ["y"])]
+        library = self.compile(model(nodes, [value("x", [rows, size])], [value("y", [rows, size])], weights, opset=20))
+        self.assertEqual(by_strassen(library), {"q", "up"})
+        kernels = json.loads(library.with_suffix(".json").read_text())["kernels"]
+        self.assertTrue(any({"up", "norm"} <= set(kernel["nodes"]) for kernel in kernels))
+        x = normal(rows, size)
+        w = {name: array.astype(np.float64) for name, array in weights.items()}
+        a = x.astype(np.float64) @ w["first"]
+        d = np.maximum(a @ w["q"], 0) @ w["up"]
+        norm = (d - d.mean(-1, keepdims=True)) / np.sqrt(d.var(-1, keepdims=True) + 1e-5) * w["scale"] + w["shift"]
+        wanted = (a + norm) @ w["last"]
+        for threads in (1, 2, 7, 16):
+            for level, result in self.run_levels(library, threads=threads, x=x):
+                np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max(), err_msg=f"{level}, {threads} threads")
+
     def test_pieces(self):
         """Each call of a kernel copies rows, so a thread has one; any number of them gives the same bits."""
         library = self.compile(layer(128, all_weights(768)))
