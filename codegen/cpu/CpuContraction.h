@@ -187,8 +187,8 @@ struct MatrixCopies {
 };
 
 /// Copies of a task's rows, and of sums of them, for Strassen's algorithm: offsets in bytes, elements from one row's
-/// half of the terms to the next's (CpuContractionStrassen.cpp). Of levels that store sums of B, too: where these are,
-/// elements of one, and whether they are made. Null: products are plain.
+/// half of the terms to the next's, and which of these each row tile has (CpuContractionStrassen.cpp). Of levels that
+/// store sums of B, too: where these are, elements of one, and whether they are made. Null: products are plain.
 struct StrassenCopies {
   Expr at, statesAt, pitch;
   Expr columnsAt, columnsSize, hasColumnsAt;

@@ -13,7 +13,8 @@
 // Tasks that follow each other in a thread share what is larger: rows vary fastest where B is the larger operand,
 // unless it is small, or is packed by the task; columns where A is. Blocks are counted in tiles whose size depends on
 // the level; only the number of blocks is planned here, each level spreads its tiles over them. Levels whose tasks
-// copy bytes may have fewer blocks of rows and more of columns, as many tasks or a few less.
+// copy bytes may have fewer blocks of rows and more of columns, as many tasks or a few less; those that take Strassen's
+// algorithm cut rows alone into these blocks, and share out what there is of tiles anew.
 //
 // Where k is long, the tile's columns of B would not stay in the second-level cache: k runs in blocks, outermost in the
 // task, and partial sums wait in scratch.
@@ -437,7 +438,7 @@ void cpu::planBlocks(ContractionForm &form) {
     blocks.mFastest = false; // no task finds columns packed, but rows
   bool isStrassen = suitsStrassen(form);
   if (isStrassen)
-    blocks.mFastest = false; // tasks that share rows share their copies
+    blocks.mFastest = false; // at levels that multiply plainly rows stay with the thread that wrote them
   blocks.rowsMost = mostOfPart(form.m, blocks.m, (isStrassen ? 4 : 2) * tallestTile);
   blocks.panelsMost = mostOfPart(form.n.ceilDiv(panelWidth), blocks.n, std::max(2 * widestTile, form.behind.panelUnit));
   layOutScratch(form);

@@ -8,12 +8,12 @@
 // in a block of rows, groups of neighbouring column tiles follow each other, of each its strips, which are row tiles.
 // A rectangle is computed column by column. A whole block is one: the order of a single thread.
 //
-//   columns   0  1   2  3   4  5  ..       Of 16 threads one has strips 0 and 1, one 2 and 3, the next ones 4 and 5,
-//   strips    0      5      10             which are in two groups. Of two threads the first one has 0 to 14, the whole
-//             1      6      11             first three groups.
-//             2      7      12
-//             3      8      13
-//             4      9      14
+//   column tiles   0 1 2 3   4 5 6 7   8 9 10 11      Of 8 threads the first one has strip 0, the next ones 1 and 2,
+//   strips         0         5         10             3 and 4; one has 9 and 10, which are in two groups. Of two
+//                  1         6         11             threads the first one has 0 to 6: a whole group and two strips
+//                  2         7         12             of the next.
+//                  3         8         13
+//                  4         9         14
 //
 // Rows are copied when the first rectangle needs them, and serve those that follow in the same block.
 //
@@ -21,6 +21,8 @@
 
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "ir/expr/DimName.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace ptc;
@@ -30,11 +32,11 @@ static constexpr int64_t manyThreads = 16; // with which, and with half as many,
 
 namespace {
 
-/// Tiles in the same rows and columns, as a task: of how many strips; of how many row tiles scratch has the copies, and
-/// a number that no others have.
+/// Tiles in the same rows and columns, as a task: of how many strips; the number of the block of rows whose copies
+/// scratch has, and how many row tiles these are.
 struct Rectangle {
   ContractionTask task;
-  Value strips, tilesHeld, held;
+  Value strips, held, tilesHeld;
 };
 
 /// A row of the plan's is a row tile, or all of a block where rows are not cut; a column is as many column tiles as no
@@ -48,8 +50,8 @@ public:
   }
   /// Of a call, at most: each block of rows but the first and the last is one.
   Value mostRectangles() { return i.add(i.mul(value(f.batch), i.constant(blocks)), i.constant(2)); }
-  /// The largest that begins with the strip and ends before `end`. Behind that, one of a strip that nobody has: what is
-  /// divided by its extents stands where these are known, used or not.
+  /// The largest that begins with the strip and ends before `end`. One strip at least, also behind the end: what is
+  /// divided by its extents may be computed whether the rectangle is emitted or not.
   Rectangle cut(Value strip, Value end);
 
 private:
@@ -60,14 +62,16 @@ private:
   Value startOfBlock(Value block) { return i.floorDiv(i.mul(block, i.constant(rows)), i.constant(blocks), true); }
 
   int64_t rows, columns, blocks, blocksOfColumns, tilesOfRow, groups;
-  Value matricesOfRow; // of the batch, that are multiplied with the same rows
+  bool sharesRows;     // the matrices of the batch
+  Value matricesOfRow; // that are multiplied with it
 };
 
 } // namespace
 
-/// Whether all matrices of the batch are multiplied with the same rows of A.
+/// Whether all matrices of the batch are multiplied with the same rows of A, one behind the other: nodes of the same
+/// kernel ask for the tasks of one matrix (an attention, those of its head).
 static bool hasSameRows(const ContractionForm &f) {
-  if (f.lhs.form != LhsForm::InPlace)
+  if (f.lhs.form != LhsForm::InPlace || !ownsTasks(f))
     return false;
   for (int64_t dim = 0; dim < f.batchDims; ++dim)
     if (f.lhs.index().uses(dimName(dim)))
@@ -82,22 +86,28 @@ RectangleCutter::RectangleCutter(ContractionEmission &contraction) : Contraction
   tilesOfRow = f.behind.hasAllRows ? tiles : 1;
   rows = tiles / tilesOfRow;
   columns = c.columnTiles() / c.columnTilesOfUnit();
+  sharesRows = hasSameRows(f);
   groups = chooseGroups();
-  matricesOfRow = hasSameRows(f) ? value(f.batch) : i.constant(1);
+  matricesOfRow = sharesRows ? value(f.batch) : i.constant(1);
 }
 
-/// What the thread that has the most does, in products of a tile, times the threads: what their time is worth.
+/// What the thread that has the most does, in products of a tile, times the threads: what their time is worth. Blocks
+/// are taken for as high as each other.
 double RectangleCutter::workOf(int64_t threads, int64_t count) const {
   SidesOfTile sides = sidesOfStrassen(e.level);
-  int64_t strips = f.batch.asConstant().value_or(1) * rows * count, height = std::max<int64_t>(rows / blocks, 1);
+  int64_t matrices = f.batch.asConstant().value_or(1), height = std::max<int64_t>(rows / blocks, 1);
+  int64_t strips = matrices * rows * count, stripsOfBlock = height * count * (sharesRows ? matrices : 1);
+  int64_t across = columns / count * c.columnTilesOfUnit();
   double most = 0;
   for (int64_t thread = 0; thread < threads; ++thread) {
-    int64_t first = strips * thread / threads, end = strips * (thread + 1) / threads;
-    if (first == end)
-      continue;
-    double across = double(columns / count), down = double(std::min(end - first, height));
-    double groupsOfThread = double((end - 1) / height - first / height + 1);
-    most = std::max(most, double(end - first) * across + sides.rows * down + sides.columns * groupsOfThread * across);
+    int64_t first = strips * thread / threads, end = strips * (thread + 1) / threads, rowTiles = 0, columnTiles = 0;
+    for (int64_t at = first, endOfBlock; at < end; at = endOfBlock) {
+      endOfBlock = std::min(end, (at / stripsOfBlock + 1) * stripsOfBlock);
+      rowTiles += std::min(endOfBlock - at, height) * tilesOfRow;
+      columnTiles += ((endOfBlock - 1) / height - at / height + 1) * across;
+    }
+    most = std::max(most, double((end - first) * tilesOfRow * across) + sides.rows * double(rowTiles) +
+                              sides.columns * double(columnTiles));
   }
   return most * double(threads);
 }

@@ -9,8 +9,8 @@
 //   A   copies in scratch, [row tile][quarter or sum][row][term / 2], made once for all columns of a thread
 //   B   wide tiles make them in registers, in each product anew: two loads and an addition for each vector of B.
 //       Processors of AMD add beside their multiply-adds, so that only the loads show. Narrow tiles use a vector of B
-//       for half as many rows, and the loads would be what binds: the first tile of a block of rows stores what it
-//       makes, and those below it read that
+//       for half as many rows, and the loads would be what binds: the first tile of a rectangle stores what it makes,
+//       and those below it read that
 //   C   a dozen additions of a quarter for 7 K/2 steps
 //
 // Wide: from 32 rows and 192 columns and terms on a product takes 0.88 to 0.97 of the time (Zen 4). Narrow: from
@@ -30,7 +30,6 @@
 #include "codegen/cpu/CpuContractionEmission.h"
 #include "codegen/cpu/CpuContractionEpilogue.h"
 #include "codegen/cpu/ScratchLayout.h"
-#include "ir/expr/DimName.h"
 #include "ir/loop/Strassen.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -187,7 +186,7 @@ SmallVector<RowClass> ContractionEmission::classesOfPairs(const ContractionTask 
   return classes;
 }
 
-/// Of a tile's rows: what is added of them, or that they are multiplied plainly. In 32 bits.
+/// Which copies of a tile's rows scratch has: none; none that may be added, so that they are multiplied plainly; all.
 enum State : int32_t { NotCopied, Plain, Added };
 
 namespace {
@@ -339,6 +338,8 @@ void StrassenEmission::copyRows(const ContractionTask &task, llvm::function_ref<
     Value row = c.startOfTile(tile), end = c.startOfTile(i.add(tile, i.constant(1))), state = stateOf(task, tile);
     emitIf(isWord(state, NotCopied), [&] {
       ContractionTask own = task;
+      own.firstTile = tile;
+      own.endTile = i.add(tile, i.constant(1));
       own.firstRow = row;
       own.rows = i.sub(end, row);
       pack(own);

@@ -14,8 +14,9 @@ class ContractionEmission;
 
 /// The block of the result that a task computes.
 struct ContractionTask {
-  mlir::Value batch, mBlock, nBlock;
-  mlir::Value matrix; // of a packed weight's, which repeat where the batch has more
+  mlir::Value batch;
+  mlir::Value mBlock, nBlock; // null of a rectangle (CpuContractionRectangles.cpp)
+  mlir::Value matrix;         // of a packed weight's, which repeat where the batch has more
   llvm::SmallVector<mlir::Value> batchDims;
   mlir::Value firstRow, rows;       // rows [firstRow, firstRow + rows)
   mlir::Value firstTile, endTile;   // row tiles

@@ -129,6 +129,31 @@ class Strassen(ModelTest):
             for level, result in self.run_levels(library, threads=threads, x=x):
                 np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max(), err_msg=f"{level}, {threads} threads")
 
+    def test_parts_behind(self):
+        """Each head's columns are rotated by its row's angles: nodes behind a product read parts of rows, of which no thread may
+        have one half alone."""
+        rows, columns = 784, 512
+        for size in (32, 64, 128):
+            heads, half = columns // size, size // 2
+            weights = {"q": weight(512, columns), "cos": normal(rows, 1, half), "sin": normal(rows, 1, half)}
+            constants = {"heads": np.array([rows, heads, size]), "back": np.array([rows, columns]), "zero": np.array([0]), "half": np.array([half]),
+                         "size": np.array([size]), "last": np.array([-1])}
+            nodes = [helper.make_node("MatMul", ["x", "q"], ["a"], "q"), helper.make_node("Reshape", ["a", "heads"], ["b"]),
+                     helper.make_node("Slice", ["b", "zero", "half", "last"], ["lo"]), helper.make_node("Slice", ["b", "half", "size", "last"], ["hi"]),
+                     helper.make_node("Mul", ["lo", "cos"], ["c"]), helper.make_node("Mul", ["hi", "sin"], ["d"]), helper.make_node("Sub", ["c", "d"], ["e"]),
+                     helper.make_node("Mul", ["hi", "cos"], ["f"]), helper.make_node("Mul", ["lo", "sin"], ["g"]), helper.make_node("Add", ["f", "g"], ["h"]),
+                     helper.make_node("Concat", ["e", "h"], ["turned"], axis=-1), helper.make_node("Reshape", ["turned", "back"], ["y"])]
+            proto = model(nodes, [value("x", [rows, 512])], [value("y", [rows, columns])], weights | constants, opset=20)
+            library = self.compile(proto, name=f"turned{size}")
+            self.assertEqual(by_strassen(library), {"q"})
+            x = normal(rows, 512)
+            lo, hi = np.split((x.astype(np.float64) @ weights["q"]).reshape(rows, heads, size), 2, axis=-1)
+            cos, sin = weights["cos"], weights["sin"]
+            wanted = np.concatenate([lo * cos - hi * sin, hi * cos + lo * sin], axis=-1).reshape(rows, columns)
+            for threads in (1, 2, 7, 16):
+                for level, result in self.run_levels(library, threads=threads, x=x):
+                    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max(), err_msg=f"{size}, {level}, {threads} threads")
+
     def test_pieces(self):
         """Each call of a kernel copies rows, so a thread has one; any number of them gives the same bits."""
         library = self.compile(layer(128, all_weights(768)))
