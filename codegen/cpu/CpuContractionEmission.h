@@ -49,8 +49,9 @@ public:
   void setExtents(ContractionTask &task);
   /// The first row of a tile; of their number, that behind the last.
   mlir::Value startOfTile(mlir::Value rowTile);
-  /// In all, where the panels are known, and of these as many as no task cuts: what nodes behind read together.
+  /// Column tiles in all, where the panels are known.
   int64_t columnTiles() const;
+  /// As many as no task cuts, since nodes behind read them together: all, if these read whole rows.
   int64_t columnTilesOfUnit() const;
   /// An extent in tiles: the first `larger` of them have part + 1 rows, the others `part`.
   struct Parts {

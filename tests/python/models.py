@@ -41,7 +41,7 @@ class ModelTest(unittest.TestCase):
         return library
 
     def run_levels(self, library, threads=0, **inputs):
-        """A level and its y, for each level of the library that this processor runs."""
+        """A level and its y, for each level of the library that this processor runs; threads: 0: one per processor."""
         results = []
         for level in ptc.load(library).levels:
             try:
