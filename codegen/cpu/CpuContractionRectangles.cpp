@@ -62,8 +62,8 @@ private:
   Value startOfBlock(Value block) { return i.floorDiv(i.mul(block, i.constant(rows)), i.constant(blocks), true); }
 
   int64_t rows, columns, blocks, blocksOfColumns, tilesOfRow, groups;
-  bool sharesRows;     // the matrices of the batch
-  Value matricesOfRow; // that are multiplied with it
+  bool sharesRows;     // hasSameRows
+  Value matricesOfRow; // of the batch, that are multiplied with the same rows
 };
 
 } // namespace

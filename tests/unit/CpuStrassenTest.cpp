@@ -15,13 +15,13 @@ namespace {
 
 constexpr size_t guard = 64;
 
-/// A product with some rows changed by `spoil`, and its results in so many pieces.
+/// A product whose rows tests may change, with what is tuned of its plan, and its results in so many pieces.
 struct Product {
   Matmul shape;
   Numbers numbers;
   std::vector<float> a, b, bias, residual;
 
-  explicit Product(Matmul of, Numbers tuned = {}) : shape(of), numbers(std::move(tuned)) {
+  explicit Product(Matmul of) : shape(of) {
     shape.isStrassen = true;
     a = randomFloats((shape.sharesA ? shape.m : rows()) * shape.k, 1);
     b = randomFloats(shape.batch * shape.k * shape.n, 2);
